@@ -138,6 +138,8 @@ const surfaces = [
 ]
 const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
+/** A chain of their own, whose prices come from signed reports. */
+const reports = ['test/integration/price-reports.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
 /**
  * What a trade or an owner's message is checked against, and how it is refused. The other files of trades are in
@@ -186,7 +188,17 @@ const projects = [
     {
       name: 'trading',
       include: ['test/integration/**/*.test.ts'],
-      exclude: [...surfaces, ...checks, ...keeper, ...lane, ...protocolOnly, ...history, ...reorgs, ...trackRecord],
+      exclude: [
+        ...surfaces,
+        ...checks,
+        ...keeper,
+        ...lane,
+        ...reports,
+        ...protocolOnly,
+        ...history,
+        ...reorgs,
+        ...trackRecord,
+      ],
       globalSetup: ['./test/support/another-chain.ts'],
     },
     serviceVars,
@@ -204,6 +216,10 @@ const projects = [
     ...serviceVars(inject),
     KEEPER_ENABLED: 'true',
     KEEPER_INTERVAL_SECONDS: '5',
+  })),
+  inWorkerd({ name: 'reports', include: reports, globalSetup: ['./test/support/priced-chain.ts'] }, inject => ({
+    ...serviceVars(inject),
+    KEEPER_ENABLED: 'true',
   })),
   inWorkerd({ name: 'lane', include: lane, globalSetup: ['./test/support/lane-chain.ts'] }, inject =>
     laneVars(inject('laneRpcUrl')),

@@ -68,6 +68,7 @@ export const agentRegistryAbi = [
   {"type":"function","name":"updateAgentMetadata","inputs":[{"name":"agentId","type":"uint256"},{"name":"metadataURI","type":"string"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"vaultOf","inputs":[{"name":"agentId","type":"uint256"}],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
   {"type":"function","name":"vaultTrackRegistry","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
+  {"type":"function","name":"withPrices","inputs":[{"name":"","type":"bytes[]"},{"name":"","type":"address[]"},{"name":"oracle","type":"address"},{"name":"call","type":"bytes"}],"outputs":[{"name":"","type":"bytes"}],"stateMutability":"nonpayable"},
   {"type":"event","name":"AgentMetadataUpdated","inputs":[{"name":"agentId","type":"uint256","indexed":true},{"name":"metadataURI","type":"string","indexed":false}],"anonymous":false},
   {"type":"event","name":"AgentOwnershipTransferred","inputs":[{"name":"agentId","type":"uint256","indexed":true},{"name":"from","type":"address","indexed":true},{"name":"to","type":"address","indexed":true}],"anonymous":false},
   {"type":"event","name":"AgentPromoted","inputs":[{"name":"agentId","type":"uint256","indexed":true},{"name":"vault","type":"address","indexed":true},{"name":"fromTrack","type":"uint8","indexed":false},{"name":"toTrack","type":"uint8","indexed":false}],"anonymous":false},

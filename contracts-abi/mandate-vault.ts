@@ -81,6 +81,7 @@ export const mandateVaultAbi = [
   {"type":"function","name":"transferFrom","inputs":[{"name":"from","type":"address"},{"name":"to","type":"address"},{"name":"value","type":"uint256"}],"outputs":[{"name":"","type":"bool"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"unlockFirstLoss","inputs":[{"name":"owner","type":"address"},{"name":"shares","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
   {"type":"function","name":"vaultName","inputs":[],"outputs":[{"name":"","type":"bytes32"}],"stateMutability":"view"},
+  {"type":"function","name":"withPrices","inputs":[{"name":"","type":"bytes[]"},{"name":"","type":"address[]"},{"name":"oracle","type":"address"},{"name":"call","type":"bytes"}],"outputs":[{"name":"","type":"bytes"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"withdraw","inputs":[{"name":"assets","type":"uint256"},{"name":"receiver","type":"address"},{"name":"owner","type":"address"}],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"withdrawFeeBps","inputs":[],"outputs":[{"name":"","type":"uint256"}],"stateMutability":"view"},
   {"type":"event","name":"Approval","inputs":[{"name":"owner","type":"address","indexed":true},{"name":"spender","type":"address","indexed":true},{"name":"value","type":"uint256","indexed":false}],"anonymous":false},

@@ -17,6 +17,7 @@ export const requestQueueAbi = [
   {"type":"function","name":"settle","inputs":[{"name":"maxDeposits","type":"uint256"},{"name":"maxRedemptions","type":"uint256"}],"outputs":[{"name":"deposits","type":"uint256"},{"name":"redemptions","type":"uint256"}],"stateMutability":"nonpayable"},
   {"type":"function","name":"settleableBefore","inputs":[],"outputs":[{"name":"before","type":"uint256"}],"stateMutability":"view"},
   {"type":"function","name":"vault","inputs":[],"outputs":[{"name":"","type":"address"}],"stateMutability":"view"},
+  {"type":"function","name":"withPrices","inputs":[{"name":"","type":"bytes[]"},{"name":"","type":"address[]"},{"name":"oracle","type":"address"},{"name":"call","type":"bytes"}],"outputs":[{"name":"","type":"bytes"}],"stateMutability":"nonpayable"},
   {"type":"event","name":"AssetsClaimed","inputs":[{"name":"controller","type":"address","indexed":true},{"name":"assets","type":"uint256","indexed":false}],"anonymous":false},
   {"type":"event","name":"DepositRequest","inputs":[{"name":"controller","type":"address","indexed":true},{"name":"owner","type":"address","indexed":true},{"name":"requestId","type":"uint256","indexed":true},{"name":"sender","type":"address","indexed":false},{"name":"assets","type":"uint256","indexed":false}],"anonymous":false},
   {"type":"event","name":"DepositRequestCanceled","inputs":[{"name":"controller","type":"address","indexed":true},{"name":"requestId","type":"uint256","indexed":true},{"name":"assets","type":"uint256","indexed":false}],"anonymous":false},

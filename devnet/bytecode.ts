@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import type { Hex } from 'viem'
 
 let ours: Record<string, Hex> | undefined
-const bytecodeFile = () => join(import.meta.dirname, '../contracts/bytecode.json')
+
+// Read on first use: tests in workerd import the senders but cannot read these files.
+const read = (file: string) => JSON.parse(readFileSync(join(import.meta.dirname, '../contracts', file), 'utf8'))
 
 const uniswap: Record<string, string> = {
   UniswapV3Factory: '@uniswap/v3-core/artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json',
@@ -14,12 +16,16 @@ const uniswap: Record<string, string> = {
   QuoterV2: '@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json',
 }
 
+/** Chainlink's, which contracts/tools/chainlink.mjs compiles. */
+const chainlink = ['VerifierProxy', 'Verifier', 'ReportFeeManager', 'RewardManager', 'FluxAggregator']
+
 /**
- * Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm.
+ * Returns a contract's creation bytecode: ours as scripts/generate-abis.ts commits it, Uniswap's as published on npm,
+ * Chainlink's compiled from npm.
  */
 export function bytecodeOf(name: string): Hex {
-  // Loaded on first use: tests in workerd import the senders but cannot read this file.
-  ours ??= JSON.parse(readFileSync(bytecodeFile(), 'utf8')) as Record<string, Hex>
+  if (chainlink.includes(name)) return read('chainlink.json')[name].bytecode
+  ours ??= read('bytecode.json') as Record<string, Hex>
   const path = uniswap[name]
   const bytecode: Hex | undefined = path ? createRequire(import.meta.url)(path).bytecode : ours[name]
   if (!bytecode) throw new Error(`contracts/bytecode.json lacks ${name}: run \`npm run abis\`.`)

@@ -96,18 +96,18 @@ export function controls(deployment: Deployment): Controls {
       const [from] = await client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
       const to = usdPrice(price)
       const update = { ...oracle, functionName: 'setPrice', args: [token, to] } as const
-      const isLarge = await client.simulateContract({ ...update, account: accounts.priceSetter.address }).then(
+      const isForced = await client.simulateContract({ ...update, account: accounts.priceSetter.address }).then(
         () => false,
         error => {
-          if (errorName(error) === 'DeviationTooLarge') return true
+          if (['DeviationTooLarge', 'NotUpdaterSource'].includes(errorName(error) ?? '')) return true
           throw error
         },
       )
-      const { transactionHash } = isLarge
+      const { transactionHash } = isForced
         ? await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [token, to] })
         : await send(accounts.priceSetter, update)
       for (const market of markets) await untilFollowed(client, contracts.PriceOracle, market)
-      return { symbol: symbol.toUpperCase(), from, to, by: isLarge ? 'forcer' : 'updater', transactionHash }
+      return { symbol: symbol.toUpperCase(), from, to, by: isForced ? 'forcer' : 'updater', transactionHash }
     },
     async refreshPrices() {
       const assets = Object.values(tokens)
@@ -116,7 +116,12 @@ export function controls(deployment: Deployment): Controls {
         contracts: assets.map(asset => ({ ...oracle, functionName: 'peekPrice', args: [asset] }) as const),
       })
       const prices = held.map(([price]) => price)
-      await send(accounts.priceSetter, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
+      if (!contracts.VerifierProxy) {
+        await send(accounts.priceSetter, { ...oracle, functionName: 'setPrices', args: [assets, prices] })
+        return
+      }
+      for (const [index, asset] of assets.entries())
+        await send(accounts.admin, { ...oracle, functionName: 'forcePrice', args: [asset, prices[index] ?? 0n] })
     },
     async fund(account, usdc) {
       const mint = { address: contracts.USDC, abi: usdcTokenAbi, functionName: 'mint', args: [account, usdc] } as const

@@ -17,6 +17,7 @@ import {
 } from 'viem'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
+import { fluxAggregatorAbi } from '../contracts-abi/flux-aggregator.ts'
 import { impostorStockTokenAbi } from '../contracts-abi/impostor-stock-token.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
@@ -129,6 +130,40 @@ test('nothing is sent for a token whose beacon is not the configured issuer, wha
   expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
     code: 1,
     text: expect.stringContaining('no issuer is described; name the beacon as its issuer if you trust it'),
+  })
+  expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
+})
+
+test("nothing is sent for a verifier that is none, and for a push feed that is none or another token's", async () => {
+  const { tokens, contracts, accounts } = devnet.deployment
+  writeConfig({ embedded: true, reportVerifier: contracts.USDC })
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`reportVerifier: ${contracts.USDC} is a contract without typeAndVersion`),
+  })
+  const feed = (aggregator: string | undefined) => ({
+    token: { source: { kind: 'feed', aggregator, isSharePrice: false } },
+  })
+  writeConfig(feed(tokens.NVDA))
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining(`TSLA: ${tokens.NVDA} is no push feed`),
+  })
+  const journal = { done: new Map(), add() {} }
+  const stranger = stepwiseSender(devnet.client, accounts.payer.privateKey, { journal, log() {} })
+  const foreign = await stranger.deploy({
+    name: 'FluxAggregator',
+    abi: fluxAggregatorAbi,
+    args: [contracts.USDC, 0n, 60, zeroAddress, 1n, 2n ** 100n, 8, 'NVDA / USD'],
+  })
+  const feedContract = { address: foreign, abi: fluxAggregatorAbi }
+  const oracles = [[], [stranger.address], [stranger.address], 1, 1, 0] as const
+  await stranger.write({ ...feedContract, functionName: 'changeOracles', args: oracles })
+  await stranger.write({ ...feedContract, functionName: 'submit', args: [1n, 18_025_000_000n] })
+  writeConfig(feed(foreign))
+  expect(await deploy(['--config', configPath, '--out', out])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('("NVDA / USD") says 180.25 USD, its pool 421.29999999 USD'),
   })
   expect(await devnet.client.getTransactionCount({ address: deployer.address })).toBe(0)
 })
@@ -381,7 +416,8 @@ type Changes = {
   usdc?: string
   embedded?: boolean
   roles?: Record<string, unknown>
-  token?: { symbol: string; address: `0x${string}` | undefined; description?: object }
+  reportVerifier?: string
+  token?: { symbol?: string; address?: `0x${string}` | undefined; description?: object; source?: object }
 }
 
 function writeConfig({ fee = 500, roles, token, ...changes }: Changes = {}): void {

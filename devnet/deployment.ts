@@ -13,6 +13,8 @@ export type Deployment = {
   vaults: Record<string, Address>
   tokens: Record<string, Address>
   accounts: Accounts
+  /** The provider of signed reports, if prices come from it. */
+  reports?: { url: string; key: string; secret: string }
 }
 
 export const DEPLOYMENT_FILE = join(import.meta.dirname, '../.devnet/deployment.json')

@@ -2,6 +2,7 @@ import { encodeTokenDescription, PLAIN_TOKEN } from '@agent-trading-service/prot
 import { type Abi, type Address, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
+import { blockUptimeFeedAbi } from '../contracts-abi/block-uptime-feed.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { orderBookAbi } from '../contracts-abi/order-book.ts'
@@ -16,6 +17,7 @@ import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapte
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
 import { nameBytes, trackType } from './suite.ts'
 import {
+  encodeSource,
   type ProtocolSuite,
   type Suite,
   type SuiteConfig,
@@ -69,8 +71,24 @@ export function expectedExtension(config: SuiteConfig, suite: Suite): Expectatio
     on('OwnerControls', OwnerControls, ownerControlsAbi)('agentRegistry', [], AgentRegistry),
     on('OwnerControls', OwnerControls, ownerControlsAbi)('tradeRouter', [], TradeRouter),
     on('TradeRouter', TradeRouter, tradeRouterAbi)('tradePolicy', [], TradePolicy),
+    ...expectedPriceSources(config, suite),
     ...config.tokens.flatMap(token => [expectedDescription(token, suite), ...expectedPriceChecks(token, suite)]),
     ...config.vaults.flatMap(vault => expectedVaultExtension(config, vault, suite)),
+  ]
+}
+
+function expectedPriceSources(
+  { reportVerifier, blockUptime, tokens }: SuiteConfig,
+  { contracts }: Suite,
+): Expectation[] {
+  const oracle = on('PriceOracle', contracts.PriceOracle, priceOracleAbi)
+  const feed = on('BlockUptimeFeed', contracts.BlockUptimeFeed ?? zeroAddress, blockUptimeFeedAbi)
+  return [
+    oracle('verifier', [], reportVerifier ?? zeroAddress),
+    ...tokens.map(({ address, source }) => oracle('sourceOf', [address], encodeSource(source))),
+    ...(blockUptime
+      ? [feed('maxBlockMs', [], blockUptime.maxBlockMs), feed('maxGapSeconds', [], blockUptime.maxGapSeconds)]
+      : []),
   ]
 }
 
@@ -86,7 +104,8 @@ function expectedWiring(config: SuiteConfig, { contracts }: ProtocolSuite): Expe
   const router = on('TradeRouter', TradeRouter, tradeRouterAbi)
   const adapter = on('SwapAdapter', SwapAdapter, uniswapV3SwapAdapterAbi)
   const tracks = on('VaultTrackRegistry', VaultTrackRegistry, vaultTrackRegistryAbi)
-  const { address: feed, gracePeriodSeconds } = config.sequencerFeed ?? { address: zeroAddress, gracePeriodSeconds: 0n }
+  const feed = config.sequencerFeed?.address ?? contracts.BlockUptimeFeed ?? zeroAddress
+  const { gracePeriodSeconds } = config.sequencerFeed ?? config.blockUptime ?? { gracePeriodSeconds: 0n }
   return [
     registry('vaultTrackRegistry', [], VaultTrackRegistry),
     registry('allocationManager', [], AllocationManager),

@@ -7,6 +7,7 @@ import { type MarketMaker, startMarketMaker } from './market-maker.ts'
 import { seed } from './seed.ts'
 import { listings, listingsInTiers, vaults as seedVaults } from './seed-config.ts'
 import { connect } from './sender.ts'
+import { startReports } from './signed-prices.ts'
 
 export type DevnetOptions = {
   /** The chain's port; a free one by default. */
@@ -26,6 +27,8 @@ export type DevnetOptions = {
   hasTiers?: boolean | undefined
   /** Deploys contracts with protocol.md's functions only. */
   protocolOnly?: boolean | undefined
+  /** Where prices come from: the updater's key by default, or signed reports. */
+  priceSource?: 'updater' | 'reports' | undefined
 }
 
 export type Devnet = Controls & {
@@ -59,6 +62,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     startsAt,
     hasTiers = false,
     protocolOnly,
+    priceSource,
   } = options
   const anvil = await startAnvil({ port, chainId, accounts: ACCOUNTS, blockMs, emptyBlockMs, startsAt, mines: false })
   try {
@@ -67,10 +71,13 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
     const accounts = devnetAccounts()
     const { contracts, vaults, tokens, markets } = await seed(client, accounts, {
       protocolOnly,
+      priceSource,
       venue: { listings: hasTiers && !protocolOnly ? listingsInTiers : listings, vaults: seedVaults },
     })
     await anvil.setMining(true)
-    const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
+    const placed = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
+    const reports = priceSource === 'reports' ? await startReports(client, placed) : undefined
+    const deployment: Deployment = { ...placed, ...(reports && { reports: reports.deployment }) }
     const devnetControls = controls(deployment)
     const chain = { rpcUrl, client, oracle: contracts.PriceOracle, swapRouter: contracts.SwapRouter, markets }
     const marketMaker = startMarketMaker(chain, accounts.marketMaker.privateKey)
@@ -82,6 +89,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
       clearInterval(refresh)
       if (deploymentFile) removeDeployment(deployment, deploymentFile)
       await marketMaker.stop()
+      await reports?.stop()
     }
     const exited = anvil.exited.then(async reason => {
       await leave()

@@ -15,7 +15,7 @@ try {
     const change = (Number(to - from) / Number(from)) * 100
     console.log(`${move.symbol} ${formatUnits(from, 8)} -> ${formatUnits(to, 8)} USD (${change.toFixed(2)} %)`)
     if (by === 'forcer')
-      console.log('The move exceeds the deviation bound of a single update, so the forcer role posted it.')
+      console.log('The updater may not post it (a large move, or another source), so the forcer role did.')
     console.log(`The pool trades at the new price. Transaction ${transactionHash}`)
   } else {
     throw new Error('Usage: npm run devnet:price -- <SYMBOL> <USD>, or: npm run devnet:price -- refresh')

@@ -10,6 +10,7 @@ import type {
   VaultConfig,
 } from './suite-config.ts'
 import type { Uniswap } from './uniswap.ts'
+import { reportedSource } from './verifier.ts'
 
 export const usdc = (amount: string) => parseUnits(amount, 6)
 export const usd = (price: string) => parseUnits(price, 8)
@@ -234,7 +235,14 @@ export type SeedPool = Omit<Listing, 'price'> & {
 /** Returns the configuration of the embedded chain's suite. */
 export function embeddedConfig(
   accounts: Accounts,
-  around: { USDC: Address; ERC8004IdentityRegistry: Address; uniswap: Uniswap; pools: SeedPool[] },
+  around: {
+    USDC: Address
+    ERC8004IdentityRegistry: Address
+    /** Signed reports are the source of every price if they can be verified, and the updater's key is otherwise. */
+    reportVerifier: Address | undefined
+    uniswap: Uniswap
+    pools: SeedPool[]
+  },
   seedVaults: readonly SeedVault[],
 ): SuiteConfig {
   const { admin, treasury, relayer, operator, executor, oracleUpdater, priceSetter } = accounts
@@ -242,6 +250,7 @@ export function embeddedConfig(
     usdc: around.USDC,
     identityRegistry: around.ERC8004IdentityRegistry,
     uniswapFactory: around.uniswap.UniswapV3Factory,
+    reportVerifier: around.reportVerifier,
     roles: {
       timelock: { delaySeconds: 0n, proposers: [admin.address], executors: [admin.address] },
       guardians: [operator.address],
@@ -261,7 +270,7 @@ export function embeddedConfig(
     },
     registrationFee: usdc('1'),
     keeperBounty: { bps: 10n, max: usdc('5') },
-    tokens: around.pools.map(({ symbol, token, issuer, fee, otherPools = [] }) => ({
+    tokens: around.pools.map(({ symbol, token, issuer, fee, otherPools = [] }, index) => ({
       symbol,
       address: token,
       fee,
@@ -271,6 +280,7 @@ export function embeddedConfig(
       deviationWindow: 2,
       secondOpinion: { twapWindow: 2 },
       twapRequired: false,
+      source: around.reportVerifier && reportedSource(index, issuer !== undefined),
       description:
         issuer === undefined
           ? PLAIN_TOKEN

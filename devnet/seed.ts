@@ -37,6 +37,7 @@ import {
   rememberPrices,
   type Uniswap,
 } from './uniswap.ts'
+import { deployVerifier } from './verifier.ts'
 
 /** A deployment with protocol.md's functions only has no extension. */
 export type DevnetContracts = ProtocolContracts &
@@ -47,6 +48,8 @@ export type DevnetContracts = ProtocolContracts &
     ERC8004IdentityRegistry: Address
     ERC8004ReputationRegistry: Address
     Multicall3: Address
+    /** Chainlink's verifier of signed reports, where they are the source of prices. */
+    VerifierProxy?: Address
   }
 
 /** Of a chain whose dollar is not known. */
@@ -67,6 +70,8 @@ export type Seeded = {
 
 export type SeedOptions = {
   protocolOnly?: boolean | undefined
+  /** Where prices come from: the updater's key by default, or reports that `reportConfig`'s signers sign. */
+  priceSource?: 'updater' | 'reports' | undefined
   /** Other tokens and vaults than those of `npm run dev`. */
   venue?: { listings: readonly Listing[]; vaults: readonly SeedVault[] } | undefined
 }
@@ -78,7 +83,7 @@ export type SeedOptions = {
 export async function seed(
   client: PublicClient,
   accounts: Accounts,
-  { protocolOnly = false, venue = { listings, vaults } }: SeedOptions = {},
+  { protocolOnly = false, priceSource = 'updater', venue = { listings, vaults } }: SeedOptions = {},
 ): Promise<Seeded> {
   const admin = pipelinedSender(client, accounts.admin.address)
   const USDC = await admin.deploy(dollarOf(client.chain?.id, admin.address))
@@ -128,7 +133,9 @@ export async function seed(
   }
   await placeMulticall3(client)
 
-  const config = embeddedConfig(accounts, { USDC, ERC8004IdentityRegistry, uniswap, pools }, venue.vaults)
+  const reportVerifier = priceSource === 'reports' ? await deployVerifier(admin) : undefined
+  const around = { USDC, ERC8004IdentityRegistry, reportVerifier, uniswap, pools }
+  const config = embeddedConfig(accounts, around, venue.vaults)
   const suite = await (protocolOnly ? deployProtocolOnly : deploySuite)(admin, config)
   await verifySuite(client, config, suite, admin.address)
   const ERC8004ReputationRegistry = await admin.deploy({
@@ -153,12 +160,18 @@ export async function seed(
     })
   }
   const updater = pipelinedSender(client, accounts.oracleUpdater.address)
-  await updater.write({
-    address: suite.contracts.PriceOracle,
-    abi: priceOracleAbi,
-    functionName: 'setPrices',
-    args: [pools.map(({ token }) => token), pools.map(({ price }) => price)],
-  })
+  const oracle = { address: suite.contracts.PriceOracle, abi: priceOracleAbi }
+  if (reportVerifier) {
+    // The first prices, until somebody brings a report: the forcer has its role beside every source.
+    for (const { token, price } of pools)
+      await admin.write({ ...oracle, functionName: 'forcePrice', args: [token, price] })
+  } else {
+    await updater.write({
+      ...oracle,
+      functionName: 'setPrices',
+      args: [pools.map(({ token }) => token), pools.map(({ price }) => price)],
+    })
+  }
   const identityHolder = pipelinedSender(client, (accounts.agents[0] ?? accounts.admin).address)
   await identityHolder.write({
     address: ERC8004IdentityRegistry,
@@ -178,6 +191,7 @@ export async function seed(
       ERC8004IdentityRegistry,
       ERC8004ReputationRegistry,
       Multicall3: MULTICALL3,
+      ...(reportVerifier && { VerifierProxy: reportVerifier }),
     },
     vaults: suite.vaults,
     tokens: Object.fromEntries(pools.map(({ symbol, token }) => [symbol, token])),

@@ -11,6 +11,7 @@ const devnet = await startDevnet({
   ...chosenChain(chain),
   baseUrl: `http://127.0.0.1:${portFrom('PORT', 8787)}`,
   deploymentFile: DEPLOYMENT_FILE,
+  priceSource: process.env.PRICE_SOURCE === 'updater' ? 'updater' : 'reports',
 }).catch(exitWith)
 const { vaults, tokens, contracts, accounts } = devnet.deployment
 console.log(`devnet ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s

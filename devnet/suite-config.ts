@@ -1,6 +1,6 @@
 import type { TokenDescription } from '@agent-trading-service/protocol/token-description'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
-import type { Address } from 'viem'
+import { type Address, type Hex, zeroAddress } from 'viem'
 
 /** Limits of one track in one vault: `VaultTrackConfig` without the vault it is set for. */
 export type TrackPolicy = Omit<TrackConfig, 'vault'>
@@ -30,6 +30,21 @@ export type LiquidityPolicy = {
   moveCooldown: number
 }
 
+/** Where a token's prices come from; `IPriceOracle.Source` without the updater. */
+export type PriceSource = {
+  /** Whether the price is one of a share, which the token's multiplier turns into one of the token. */
+  isSharePrice: boolean
+} & (
+  | {
+      kind: 'reports'
+      /** The streams for regular hours, and of 24/5 for extended hours and the night, in this order. */
+      feedIds: readonly Hex[]
+      /** The widest difference of bid and ask, relative to the price; 0 for no bound. */
+      maxSpreadBps: number
+    }
+  | { kind: 'feed'; aggregator: Address }
+)
+
 export type TokenConfig = {
   symbol: string
   address: Address
@@ -45,6 +60,8 @@ export type TokenConfig = {
   secondOpinion?: { twapWindow: number } | undefined
   /** Refuses trades while the pool has no average price. */
   twapRequired: boolean
+  /** The updater posts the prices when it is left out. */
+  source?: PriceSource | undefined
   /** What the registry records of the token; a plain one without an issuer when it is left out. */
   description?: TokenDescription | undefined
 }
@@ -100,6 +117,10 @@ export type SuiteConfig = {
   identityRegistry: Address
   uniswapFactory: Address
   sequencerFeed?: { address: Address; gracePeriodSeconds: bigint } | undefined
+  /** Where there is no such feed, a `BlockUptimeFeed` takes its place. */
+  blockUptime?: { maxBlockMs: bigint; maxGapSeconds: bigint; gracePeriodSeconds: bigint } | undefined
+  /** The contract that verifies signed reports; needed by tokens with reports as their source. */
+  reportVerifier?: Address | undefined
   roles: SuiteRoles
   registrationFee: bigint
   keeperBounty: { bps: bigint; max: bigint }
@@ -123,11 +144,11 @@ export type ProtocolContracts = Record<
   Address
 >
 
-/** The contracts that ours adds. A deployment may have no order book: agents trade without one. */
+/** The contracts that ours adds. A deployment may have no order book, since agents trade without one, and few have a block count. */
 export type ExtensionContracts = Record<
   'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'ServiceReader',
   Address
-> & { OrderBook?: Address }
+> & { OrderBook?: Address; BlockUptimeFeed?: Address }
 
 export type SuiteContracts = ProtocolContracts & ExtensionContracts
 
@@ -140,6 +161,18 @@ export type ProtocolSuite = {
 }
 
 export const hasExtension = (suite: ProtocolSuite): suite is Suite => suite.contracts.Timelock !== undefined
+
+/** Returns what `setSource` takes. */
+export function encodeSource(source: PriceSource | undefined) {
+  const reports = source?.kind === 'reports' ? source : undefined
+  return {
+    kind: { updater: 0, reports: 1, feed: 2 }[source?.kind ?? 'updater'],
+    feedIds: reports?.feedIds ?? [],
+    aggregator: source?.kind === 'feed' ? source.aggregator : zeroAddress,
+    maxSpreadBps: reports?.maxSpreadBps ?? 0,
+    isSharePrice: source?.isSharePrice ?? false,
+  }
+}
 
 /** The address of a configured token; throws when a vault names one that is not configured. */
 export function tokenAddress({ tokens }: SuiteConfig, symbol: string): Address {

@@ -2,6 +2,7 @@ import { encodeTokenDescription } from '@agent-trading-service/protocol/token-de
 import { type Address, type Hex, stringToHex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../contracts-abi/agent-registry.ts'
 import { allocationManagerAbi } from '../contracts-abi/allocation-manager.ts'
+import { blockUptimeFeedAbi } from '../contracts-abi/block-uptime-feed.ts'
 import { feeManagerAbi } from '../contracts-abi/fee-manager.ts'
 import { mandateVaultAbi } from '../contracts-abi/mandate-vault.ts'
 import { orderBookAbi } from '../contracts-abi/order-book.ts'
@@ -20,6 +21,7 @@ import { uniswapV3SwapAdapterAbi } from '../contracts-abi/uniswap-v3-swap-adapte
 import { vaultTrackRegistryAbi } from '../contracts-abi/vault-track-registry.ts'
 import type { Sender } from './sender.ts'
 import {
+  encodeSource,
   type ProtocolContracts,
   type Suite,
   type SuiteConfig,
@@ -65,8 +67,26 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
   })
   const OrderBook = await sender.deploy({ name: 'OrderBook', abi: orderBookAbi, args: [protocol.AgentRegistry] })
   const ServiceReader = await deployReader(sender)
-  const contracts = { ...protocol, Timelock, TradePolicy, PromotionCriteria, OwnerControls, OrderBook, ServiceReader }
+  const BlockUptimeFeed = await deployBlockUptimeFeed(sender, config, protocol)
+  const contracts = {
+    ...protocol,
+    Timelock,
+    TradePolicy,
+    PromotionCriteria,
+    OwnerControls,
+    OrderBook,
+    ServiceReader,
+    ...(BlockUptimeFeed && { BlockUptimeFeed }),
+  }
   await wireProtocol(sender, config, contracts)
+  if (config.reportVerifier) {
+    await sender.write({
+      address: contracts.PriceOracle,
+      abi: priceOracleAbi,
+      functionName: 'setVerifier',
+      args: [config.reportVerifier],
+    })
+  }
   await sender.write({
     address: contracts.AgentRegistry,
     abi: agentRegistryAbi,
@@ -102,6 +122,28 @@ export async function deploySuite(sender: Sender, config: SuiteConfig): Promise<
 /** Deploys the contract of the service's reads. It has no power, no state and no owner. */
 export const deployReader = (sender: Sender): Promise<Address> =>
   sender.deploy({ name: 'ServiceReader', abi: serviceReaderAbi, args: [] })
+
+/** Deploys the uptime feed of a chain that has none, and sets it. */
+async function deployBlockUptimeFeed(
+  sender: Sender,
+  { blockUptime }: SuiteConfig,
+  { PriceOracle }: ProtocolContracts,
+): Promise<Address | undefined> {
+  if (!blockUptime) return undefined
+  const { maxBlockMs, maxGapSeconds, gracePeriodSeconds } = blockUptime
+  const feed = await sender.deploy({
+    name: 'BlockUptimeFeed',
+    abi: blockUptimeFeedAbi,
+    args: [maxBlockMs, maxGapSeconds],
+  })
+  await sender.write({
+    address: PriceOracle,
+    abi: priceOracleAbi,
+    functionName: 'setSequencerFeed',
+    args: [feed, gracePeriodSeconds],
+  })
+  return feed
+}
 
 type RouterParts = Pick<
   ProtocolContracts,
@@ -224,7 +266,7 @@ export async function wireProtocol(sender: Sender, config: SuiteConfig, contract
 /** Describes a listed token, and sets how its price is checked. */
 async function listToken(sender: Sender, contracts: SuiteContracts, token: TokenConfig): Promise<void> {
   const { PriceOracle, SwapAdapter, TokenRegistry, TradePolicy } = contracts
-  const { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired, description } = token
+  const { address, maxAge, maxDeviationBps, deviationWindow, secondOpinion, twapRequired, description, source } = token
   if (description) {
     await sender.write({
       address: TokenRegistry,
@@ -246,6 +288,7 @@ async function listToken(sender: Sender, contracts: SuiteContracts, token: Token
       args: [address, { source: SwapAdapter, ...secondOpinion }],
     })
   }
+  if (source) await sender.write({ ...oracle, functionName: 'setSource', args: [address, encodeSource(source)] })
   if (twapRequired) {
     await sender.write({
       address: TradePolicy,

@@ -22,7 +22,7 @@ export function addressVars({ chainId, contracts, tokens, vaults }: Addresses): 
 
 /** Returns the variables and secrets of a Worker that serves the embedded chain. */
 export function workerVars(deployment: Deployment): Record<string, string> {
-  const { rpcUrl, baseUrl, accounts } = deployment
+  const { rpcUrl, baseUrl, accounts, reports } = deployment
   return {
     ...addressVars(deployment),
     RPC_URL: rpcUrl,
@@ -37,6 +37,11 @@ export function workerVars(deployment: Deployment): Record<string, string> {
     MARKET_SESSIONS: 'off',
     // `npm run devnet:price` sets the prices; a refresh posts them again.
     PRICE_PROVIDER: 'local',
+    ...(reports && {
+      DATA_STREAMS_URL: reports.url,
+      DATA_STREAMS_KEY: reports.key,
+      DATA_STREAMS_SECRET: reports.secret,
+    }),
     // The fee is paid on this chain, in its USDC, to FeeManager's treasury.
     X402_ENABLED: 'true',
   }

@@ -38,6 +38,8 @@ try {
     ...chosenChain(chain),
     baseUrl: `http://127.0.0.1:${port}`,
     protocolOnly,
+    // Contracts with protocol.md's functions only have an oracle that an updater posts to.
+    priceSource: protocolOnly ? 'updater' : 'reports',
     ...(keep && { deploymentFile: DEPLOYMENT_FILE }),
   })
   console.log(`chain    ${devnet.rpcUrl} (${describeChain(devnet.chainId)}), contracts deployed, vaults funded`)

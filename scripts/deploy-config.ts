@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ChainFacts } from '@agent-trading-service/protocol/chain-facts'
 import { EMBEDDED_DOLLAR, isEmbeddedChain } from '@agent-trading-service/protocol/deployment-facts'
 import { isWithoutMoney, publicChain } from '@agent-trading-service/protocol/known-chain'
 import { publicChains } from '@agent-trading-service/protocol/public-chains'
@@ -11,7 +12,7 @@ import {
   TOKEN_KINDS,
 } from '@agent-trading-service/protocol/token-description'
 import { deepestLossBps } from '@agent-trading-service/protocol/vault-track-config'
-import { getAddress, isAddress, zeroAddress } from 'viem'
+import { getAddress, type Hex, isAddress, isAddressEqual, isHex, zeroAddress } from 'viem'
 import { z } from 'zod'
 import type { SuiteConfig } from '../devnet/suite-config.ts'
 import { namedAccounts, sharedKeys } from '../devnet/suite-roles.ts'
@@ -33,6 +34,25 @@ const bps = z.number().int().nonnegative().transform(BigInt)
 const seconds = z.number().int().nonnegative()
 const accounts = z.array(address).default([])
 const small = z.number().int().nonnegative()
+
+const MAX_STREAMS = 3
+/** The schemas of reports that have a price of a stock; the first two bytes of a stream's id are its schema. */
+const STREAM_ID = /^0x00(08|0a|0b)[0-9a-f]{60}$/
+const isSharePrice = z.boolean()
+const source = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('reports'),
+    feedIds: z
+      .array(
+        z.string().refine((id): id is Hex => isHex(id) && STREAM_ID.test(id), 'must be a stream of schema 8, 10 or 11'),
+      )
+      .min(1)
+      .max(MAX_STREAMS),
+    maxSpreadBps: z.number().int().nonnegative().max(10_000),
+    isSharePrice,
+  }),
+  z.strictObject({ kind: z.literal('feed'), aggregator: address, isSharePrice }),
+])
 
 const tradeLimits = z.strictObject({
   maxEntrySlippageBps: small,
@@ -74,6 +94,14 @@ const configFile = z.strictObject({
   identityRegistry: address.default(zeroAddress),
   uniswap: z.strictObject({ factory: address, quoter: address.optional() }),
   sequencerFeed: z.strictObject({ address, gracePeriodSeconds: seconds.transform(BigInt) }).optional(),
+  blockUptime: z
+    .strictObject({
+      maxBlockMs: small.positive().transform(BigInt),
+      maxGapSeconds: seconds.positive().transform(BigInt),
+      gracePeriodSeconds: seconds.transform(BigInt),
+    })
+    .optional(),
+  reportVerifier: address.optional(),
   roles: z.strictObject({
     timelock: z.strictObject({
       delaySeconds: seconds.transform(BigInt),
@@ -108,6 +136,7 @@ const configFile = z.strictObject({
       deviationWindow: seconds,
       secondOpinion: z.strictObject({ twapWindow: seconds }).optional(),
       twapRequired: z.boolean(),
+      source: source.optional(),
       observations: z.number().int().positive().max(65_535),
       description: z
         .strictObject({
@@ -152,13 +181,18 @@ export type ConfigFile = z.output<typeof configFile>
 const EXAMPLE = join(import.meta.dirname, 'deploy.example.json')
 /** How long prices stay unusable after the sequencer has come back. */
 const EXAMPLE_GRACE_SECONDS = 3_600
+/** The shortest time without blocks that counts as a gap. */
+const EXAMPLE_GAP_SECONDS = 300
+/** Blocks may take this much of their usual time on average before it looks like a gap. */
+const EXAMPLE_BLOCK_TIME_PERCENT = 125
 
 /** Returns the example of a configuration with the addresses of a known chain. */
 export function exampleFor(environment: string): z.input<typeof configFile> {
   const known = publicChains.find(chain => chain.environment === environment)
   const names = publicChains.map(({ environment }) => environment).join(', ')
   if (known === undefined) throw new Error(`There is no chain ${environment}: --example takes one of ${names}.`)
-  const { chain, dollar, identityRegistry, uniswap, uptimeFeed, stockIssuer } = known
+  const { chain, dollar, identityRegistry, reportVerifier, uniswap, uptimeFeed, stockIssuer } = known
+  const maxBlockMs = maxBlockMsOf(known)
   const example: z.input<typeof configFile> = JSON.parse(readFileSync(EXAMPLE, 'utf8'))
   return {
     ...example,
@@ -166,19 +200,46 @@ export function exampleFor(environment: string): z.input<typeof configFile> {
     usdc: dollar.address,
     identityRegistry,
     uniswap: uniswap ?? { factory: zeroAddress, quoter: zeroAddress },
+    reportVerifier,
     tokens: example.tokens.map(({ description, ...token }) => ({
       ...token,
       ...(description && { description: { ...description, issuer: stockIssuer ?? description.issuer } }),
     })),
     ...(uptimeFeed && { sequencerFeed: { address: uptimeFeed, gracePeriodSeconds: EXAMPLE_GRACE_SECONDS } }),
+    ...(maxBlockMs && {
+      blockUptime: { maxBlockMs, maxGapSeconds: EXAMPLE_GAP_SECONDS, gracePeriodSeconds: EXAMPLE_GRACE_SECONDS },
+    }),
   }
 }
 
-/** Refuses a configuration that leaves out the uptime feed that a known chain has. */
-export function checkChain({ chainId, sequencerFeed }: ConfigFile): void {
-  const feed = publicChain(chainId)?.uptimeFeed
+/** Returns the longest mean block time of a chain whose uptime is counted in blocks; undefined where it is not. */
+function maxBlockMsOf({ chain, uptimeFeed, makesBlocksOnDemand }: ChainFacts): number | undefined {
+  if (uptimeFeed || makesBlocksOnDemand || chain.blockTime === undefined) return undefined
+  return Math.ceil((chain.blockTime * EXAMPLE_BLOCK_TIME_PERCENT) / 100)
+}
+
+/** Refuses another uptime feed or verifier than a known chain has, and reports that nothing verifies. */
+export function checkChain(config: ConfigFile): void {
+  const { chainId, sequencerFeed, blockUptime, reportVerifier, tokens } = config
+  const facts = publicChain(chainId)
+  const feed = facts?.uptimeFeed
+  const problems: string[] = []
   if (feed !== undefined && sequencerFeed === undefined)
-    throw refusal([`sequencerFeed is missing; chain ${chainId} has the uptime feed ${feed}`])
+    problems.push(`sequencerFeed is missing; chain ${chainId} has the uptime feed ${feed}`)
+  if (sequencerFeed && blockUptime) problems.push('sequencerFeed and blockUptime: a chain has one uptime feed')
+  if (facts?.makesBlocksOnDemand && blockUptime)
+    problems.push(`blockUptime: chain ${chainId} makes no blocks without transactions, so their number says nothing`)
+  if (facts && reportVerifier && !isEmbedded(config) && !isAddressEqual(facts.reportVerifier, reportVerifier))
+    problems.push(`reportVerifier is ${reportVerifier}; chain ${chainId} has ${facts.reportVerifier}`)
+  const streams = tokens.flatMap(({ source }) => (source?.kind === 'reports' ? source.feedIds : []))
+  if (streams.length > 0 && !reportVerifier)
+    problems.push('reportVerifier is missing; it verifies the reports that are the source of some tokens')
+  for (const { symbol, source, description } of tokens)
+    if (source?.isSharePrice && description.kind !== 'scaledUI')
+      problems.push(`${symbol}: isSharePrice needs a token with a multiplier, whose description.kind is scaledUI`)
+  const shared = streams.find((id, index) => streams.indexOf(id) !== index)
+  if (shared) problems.push(`the stream ${shared} is named twice; it is one token's in one session`)
+  if (problems.length > 0) throw refusal(problems)
 }
 
 /** Reads the configuration of a deployment; throws with every value that is wrong. */

@@ -3,10 +3,11 @@ import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { listingProblems, rebasingAbi } from '@agent-trading-service/protocol/listing-rule'
 import { BEACON_SLOT, impostorProblem } from '@agent-trading-service/protocol/token-description'
-import { type Address, erc20Abi, isAddressEqual, type PublicClient, zeroAddress } from 'viem'
+import { type Address, erc20Abi, formatUnits, isAddressEqual, type PublicClient, parseAbi, zeroAddress } from 'viem'
 import { serviceReaderCode } from '../contracts-abi/service-reader-bytecode.ts'
 import { uniswapV3FactoryAbi } from '../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
+import { verifierProxyAbi } from '../contracts-abi/verifier-proxy.ts'
 import { exitWith } from '../devnet/environment.ts'
 import { deployProtocolOnly } from '../devnet/protocol-only/suite.ts'
 import { connect, type Journal, MULTICALL3, type Sender, stepwiseSender } from '../devnet/sender.ts'
@@ -42,6 +43,18 @@ with real money accepts.`
 
 // Each observation takes a new storage slot, so they are added over several transactions.
 const OBSERVATIONS_PER_STEP = 100
+
+/** What Chainlink's verifier of signed reports says that it is. */
+const VERIFIER = 'VerifierProxy 2.0.0'
+
+/** How far a push feed may be from the token's pool before it looks like another token's. */
+const MAX_FEED_DIFFERENCE_PERCENT = 20n
+
+const aggregatorAbi = parseAbi([
+  'function decimals() view returns (uint8)',
+  'function description() view returns (string)',
+  'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
+])
 
 /** The powers of people, whose accounts need ether in an emergency. The Worker watches its own accounts. */
 const PEOPLES_POWERS = /^(guardians|timelock\.proposers|oracleForcers|operators\..+)$/
@@ -174,7 +187,11 @@ type PoolMemory = { pool: Address; from: number; to: number }
 async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMemory[]> {
   const problems: string[] = []
   const contracts: Record<string, Address> = { ...around(config), Multicall3: MULTICALL3 }
-  for (const { symbol, address } of config.tokens) contracts[symbol] = address
+  if (config.reportVerifier) contracts.reportVerifier = config.reportVerifier
+  for (const { symbol, address, source } of config.tokens) {
+    contracts[symbol] = address
+    if (source?.kind === 'feed') contracts[`${symbol}'s push feed`] = source.aggregator
+  }
   await Promise.all(
     Object.entries(contracts).map(async ([name, address]) => {
       if (address !== zeroAddress && !(await client.getCode({ address })))
@@ -183,6 +200,7 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
   )
   if (problems.length > 0) throw refusal(problems)
   const decimals = await client.readContract({ address: config.usdc, abi: erc20Abi, functionName: 'decimals' })
+  problems.push(...(await checkVerifier(client, config)))
   if (decimals !== 6) problems.push(`usdc: ${config.usdc} has ${decimals} decimals, not 6`)
   for (const { symbol, address, description } of config.tokens) {
     const slot = await client.getStorageAt({ address, slot: BEACON_SLOT })
@@ -193,7 +211,7 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
     [fee, ...otherFees].map(tier => ({ ...token, fee: tier, isFirst: tier === fee })),
   )
   const pools = await Promise.all(
-    tiers.map(async ({ symbol, address, fee, observations, isFirst }) => {
+    tiers.map(async ({ symbol, address, fee, observations, isFirst, source }) => {
       const pool = await client.readContract({
         address: config.uniswap.factory,
         abi: uniswapV3FactoryAbi,
@@ -211,7 +229,7 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
       })
       if (sqrtPrice === 0n) problems.push(`${symbol}: the pool ${pool} has no price yet`)
       if (!isFirst) return []
-      if (sqrtPrice !== 0n) problems.push(...(await checkListing(client, { symbol, address, pool })))
+      if (sqrtPrice !== 0n) problems.push(...(await checkListing(client, { symbol, address, pool, source })))
       return [{ pool, from: kept, to: observations }]
     }),
   )
@@ -219,10 +237,46 @@ async function inspect(client: PublicClient, config: ConfigFile): Promise<PoolMe
   return pools.flat()
 }
 
+/** Returns why signed reports cannot be verified. */
+async function checkVerifier(client: PublicClient, { reportVerifier }: ConfigFile): Promise<string[]> {
+  if (!reportVerifier) return []
+  const name = await client
+    .readContract({ address: reportVerifier, abi: verifierProxyAbi, functionName: 'typeAndVersion' })
+    .catch(() => 'a contract without typeAndVersion')
+  return name === VERIFIER ? [] : [`reportVerifier: ${reportVerifier} is ${name}, not ${VERIFIER}`]
+}
+
+/** Returns why a push feed cannot be the source of a token that costs `price`, in USD with 8 decimals. */
+async function checkPushFeed(
+  client: PublicClient,
+  { symbol, aggregator, price }: { symbol: string; aggregator: Address; price: bigint },
+): Promise<string[]> {
+  const feed = { address: aggregator, abi: aggregatorAbi }
+  try {
+    const [decimals, description, [, answer]] = await Promise.all([
+      client.readContract({ ...feed, functionName: 'decimals' }),
+      client.readContract({ ...feed, functionName: 'description' }),
+      client.readContract({ ...feed, functionName: 'latestRoundData' }),
+    ])
+    const scaled = (answer * 10n ** 8n) / 10n ** BigInt(decimals)
+    const difference = scaled > price ? scaled - price : price - scaled
+    if (difference * 100n <= price * MAX_FEED_DIFFERENCE_PERCENT) return []
+    const prices = `${formatUnits(scaled, 8)} USD, its pool ${formatUnits(price, 8)} USD`
+    return [`${symbol}: the push feed ${aggregator} ("${description}") says ${prices}; is it another token's?`]
+  } catch {
+    return [`${symbol}: ${aggregator} is no push feed (AggregatorV3)`]
+  }
+}
+
 /** Returns why a token must not be listed, at the present price of its pool. */
 async function checkListing(
   client: PublicClient,
-  { symbol, address, pool }: { symbol: string; address: Address; pool: Address },
+  {
+    symbol,
+    address,
+    pool,
+    source,
+  }: Pick<ConfigFile['tokens'][number], 'symbol' | 'address' | 'source'> & { pool: Address },
 ): Promise<string[]> {
   const decimals = await client.readContract({ address, abi: erc20Abi, functionName: 'decimals' })
   const [[sqrtPrice], token0] = await Promise.all([
@@ -242,7 +296,12 @@ async function checkListing(
         ),
     ),
   )
-  return listingProblems({ symbol, decimals, price, isRebasing: probes.includes(true) })
+  return [
+    ...listingProblems({ symbol, decimals, price, isRebasing: probes.includes(true) }),
+    ...(source?.kind === 'feed' && !source.isSharePrice
+      ? await checkPushFeed(client, { symbol, aggregator: source.aggregator, price })
+      : []),
+  ]
 }
 
 function around({ usdc, identityRegistry, uniswap }: ConfigFile): Record<string, Address> {

@@ -13,6 +13,7 @@ const devnet = await startDevnet({
   ...chosenChain(chain),
   baseUrl: `http://127.0.0.1:${port}`,
   deploymentFile: DEPLOYMENT_FILE,
+  priceSource: process.env.PRICE_SOURCE === 'updater' ? 'updater' : 'reports',
 }).catch(exitWith)
 let stop = async (): Promise<void> => {
   await devnet.stop()

@@ -34,6 +34,11 @@ const uniswap: Record<string, string> = {
   QuoterV2: '@uniswap/v3-periphery/artifacts/contracts/lens/QuoterV2.sol/QuoterV2.json',
 }
 
+// Chainlink's, compiled by contracts/tools/chainlink.mjs.
+const chainlink: Record<string, Pick<Artifact, 'abi'>> = JSON.parse(
+  readFileSync(join(root, 'contracts/chainlink.json'), 'utf8'),
+)
+
 const { check } = parseArgs({ options: { check: { type: 'boolean', default: false } } }).values
 compile()
 const files = generate()
@@ -71,6 +76,7 @@ function generate(): Map<string, string> {
     files.set(codePath(name), codeModule(name, linked(name, deployedBytecode.object)))
   }
   for (const [name, path] of Object.entries(uniswap)) files.set(abiPath(name), abiModule(name, require(path).abi))
+  for (const [name, { abi }] of Object.entries(chainlink)) files.set(abiPath(name), abiModule(name, abi))
   files.set(bytecodeFile, `${JSON.stringify(bytecode, null, 2)}\n`)
   return files
 }

@@ -7,12 +7,15 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { parseArgs, promisify } from 'node:util'
 import { clearSigningDescriptor } from '@agent-trading-service/protocol/clear-signing'
+import { decodeEnvelope, reportParameters } from '@agent-trading-service/protocol/price-report'
 import { type PrimaryType, signingTypes } from '@agent-trading-service/protocol/typed-data'
 import { privateKeyToAccount } from 'viem/accounts'
 import { eip712DomainFields } from '../src/resources/typed-data.ts'
+import { randomReports } from '../test/support/random-reports.ts'
 
-// `npm run libraries`: libraries of other people read our streams, sign our messages and lint our descriptors. `--
-// streams`, `-- signing` or `-- erc7730` runs one part. Installs pinned versions from the package registries into a
+// `npm run libraries`: libraries of other people read our streams, sign our messages, lint our descriptors and
+// decode price reports. `--
+// streams`, `-- signing`, `-- erc7730` or `-- reports` runs one part. Installs pinned versions from the package registries into a
 // temporary folder; a language whose toolchain is not there is named and left out.
 
 const root = join(import.meta.dirname, '..')
@@ -35,6 +38,7 @@ const go = {
   'github.com/ethereum/go-ethereum': 'v1.17.10',
 }
 const alloy = '2.5.0'
+const dataStreamsReport = '1.3.0'
 /** Version 5 needs Java 21. */
 const web3j = '4.12.3'
 const erc7730 = '1.0.12'
@@ -79,24 +83,27 @@ const languages: Record<string, () => Promise<Start>> = {
   },
 }
 
-languages.rust = async () => {
-  const folder = join(scratch, 'rust')
+/** Builds a program of test/libraries in Rust with crates. */
+async function buildRust(program: string, crates: string): Promise<Start> {
+  const folder = join(scratch, `rust-${program}`)
   mkdirSync(join(folder, 'src'), { recursive: true })
-  copyFileSync(join(programs, 'signing.rs'), join(folder, 'src/main.rs'))
+  copyFileSync(join(programs, `${program}.rs`), join(folder, 'src/main.rs'))
   writeFileSync(
     join(folder, 'Cargo.toml'),
-    `[package]
-name = "signing"
-edition = "2024"
-
-[dependencies]
-alloy = { version = "=${alloy}", default-features = false, features = ["std", "dyn-abi", "eip712", "signer-local"] }
-serde_json = "1"
-`,
+    `[package]\nname = "${program}"\nedition = "2024"\n\n[dependencies]\n${crates}\n`,
   )
   await execute('cargo', ['build', '--quiet'], { cwd: folder })
-  return (program, ...args) => [join(folder, 'target/debug', program), args, folder]
+  return (_, ...args) => [join(folder, 'target/debug', program), args, folder]
 }
+
+languages.rust = () =>
+  buildRust(
+    'signing',
+    `alloy = { version = "=${alloy}", default-features = false, features = ["std", "dyn-abi", "eip712", "signer-local"] }
+serde_json = "1"`,
+  )
+
+languages.reports = () => buildRust('reports', `chainlink-data-streams-report = "=${dataStreamsReport}"\nhex = "0.4"`)
 
 languages.java = async () => {
   const folder = join(scratch, 'java')
@@ -242,6 +249,28 @@ async function lint(): Promise<boolean> {
   return !/error/i.test(stdout)
 }
 
+const REPORTS = 10_000
+
+/** Compares our decoder of price reports with that of another language. */
+async function reports(): Promise<boolean> {
+  const start = await prepare('reports')
+  if (start === undefined) return true
+  const random = randomReports(REPORTS)
+  const file = join(scratch, 'reports')
+  writeFileSync(file, random.map(({ payload }) => payload.slice(2)).join('\n'))
+  const [command, args, cwd] = start('reports', file)
+  const { stdout } = await execute(command, args, { cwd, maxBuffer: 100_000_000 })
+  const theirs = stdout.trim().split('\n')
+  const equal = random.filter(({ payload }, index) => {
+    const report = decodeEnvelope(payload)
+    const values = new Map(Object.entries(report))
+    const names = reportParameters[report.schema][0].components.map(({ name }) => name)
+    return theirs[index] === names.map(name => `${values.get(name)}`).join(' ')
+  }).length
+  console.log(`rust: ${equal} of ${REPORTS} reports are decoded as by us`)
+  return equal === REPORTS
+}
+
 const prepared = new Map<string, Promise<Start | undefined>>()
 
 /** Installs the libraries of a language once; undefined if its toolchain is not there. */
@@ -256,7 +285,7 @@ function prepare(language: string): Promise<Start | undefined> {
   return preparing ?? Promise.resolve(undefined)
 }
 
-const parts: Record<string, () => Promise<boolean>> = { streams, signing, erc7730: lint }
+const parts: Record<string, () => Promise<boolean>> = { streams, signing, erc7730: lint, reports }
 const { positionals } = parseArgs({ allowPositionals: true })
 try {
   for (const name of positionals.length > 0 ? positionals : Object.keys(parts)) {

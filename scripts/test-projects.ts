@@ -13,8 +13,8 @@ const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the
  * Solidity tests. They start in this order: long ones first, after a short one that fills the cache of transformed
- * modules for all. `fast` names every project but the lane's, whose files all are in a list below; a file that is in
- * none runs in `npm test`.
+ * modules for all. `fast` names every project but those of the lane and of reports, whose files all are in a list below;
+ * a file that is in none runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [
@@ -30,14 +30,14 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['unit', 'node', 'nodes', 'recovery', 'cli', 'faults'],
     ['e2e', 'walks'],
   ],
-  slow: [['lane'], ...startingProcesses],
+  slow: [['lane', 'reports'], ...startingProcesses],
   release: startingProcesses,
   long: [
     ['contracts'],
     ['faults'],
     ['unit', 'node', 'nodes', 'recovery', 'e2e', 'walks'],
     ['track record', 'history', 'reorgs'],
-    ['checks', 'keeper'],
+    ['checks', 'keeper', 'reports'],
     ['surfaces'],
     ['client', 'cli'],
   ],
@@ -82,10 +82,12 @@ export const slowFiles = [
   'test/integration/lane-refusals.test.ts',
   'test/integration/lane-relay.test.ts',
   'test/integration/market-symbols.test.ts',
+  'test/integration/price-reports.test.ts',
   'test/providers/providers.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/devnet.test.ts',
+  'devnet/reports.test.ts',
 ]
 
 /**

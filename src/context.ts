@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import type { Hex } from 'viem'
+import { createSharedReads } from './chain/combine-concurrent-reads.ts'
 import { type Chain, createChain, type TradingChain } from './chain/configured-chain.ts'
 import { createMinBlocks } from './chain/min-blocks.ts'
 import { createReadCache, type ReadCache } from './chain/read-cache.ts'
@@ -15,6 +16,7 @@ import { createEventStreamsClient, type EventStreamsClient } from './live/client
 import { createMetrics, type Metrics } from './metrics/client.ts'
 import { createPayments, type Payments } from './payments/client.ts'
 import { createPriceProvider } from './price-providers/create-price-provider.ts'
+import { createPriceReports } from './price-providers/data-streams.ts'
 import type { PriceProvider } from './price-providers/price-provider.ts'
 import { createWebhooks, type Webhooks } from './webhooks/client.ts'
 
@@ -86,7 +88,9 @@ const SHOWN_BLOCK_MEMORY_IN_DEVELOPMENT_MS = 10_000
 /** Creates the context of a deployment. Nothing is connected before it is used. */
 export function createContext(config: Config, env: ContextBindings, limiters?: RateLimiters): Context {
   const newestChain = config.chain && {
-    ...createChain(config.chain, config.trading),
+    ...createChain(config.chain, config.trading, {
+      reports: createPriceReports(config.dataStreams, createSharedReads),
+    }),
     ancestorOf: (block: bigint) => readAncestorOf(env.HISTORY, block),
   }
   const readCache = createReadCache(config.readLeaseMs)

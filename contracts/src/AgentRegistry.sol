@@ -7,6 +7,7 @@ import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
@@ -18,7 +19,15 @@ import {MandateState} from "./libraries/MandateState.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 
 /// @title Who may trade: agents, their keys, their vault and track, and their ERC-8004 identity
-contract AgentRegistry is IAgentRegistry, TwoStepAdmin, Pausable, EIP712, Nonces, ReentrancyGuardTransient {
+contract AgentRegistry is
+    IAgentRegistry,
+    PriceCarrier,
+    TwoStepAdmin,
+    Pausable,
+    EIP712,
+    Nonces,
+    ReentrancyGuardTransient
+{
     using MandateState for uint256;
     using SafeCast for uint256;
 

@@ -8,6 +8,7 @@ import {ERC4626} from "@openzeppelin/contracts/token/ERC20/extensions/ERC4626.so
 import {IERC4626} from "@openzeppelin/contracts/interfaces/IERC4626.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IRequestQueue} from "./interfaces/IRequestQueue.sol";
@@ -19,7 +20,7 @@ import {TokenTrading} from "./vault/TokenTrading.sol";
 /// @title The vault whose capital agents trade
 /// @notice Deposits and redemptions. The parts in `vault/` have the rest: trades, fees, locks and the circuit breaker.
 /// @dev `IMandateVault` describes the functions.
-contract MandateVault is ShareLocks, ShareFees, CircuitBreaker {
+contract MandateVault is ShareLocks, ShareFees, CircuitBreaker, PriceCarrier {
     using SafeCast for uint256;
 
     /// @inheritdoc IMandateVault

@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
@@ -20,7 +21,7 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 /// @title Orders of one storage slot each
 /// @notice `IOrderBook` documents the functions. An order's id is the digest of its content, so the slot under the id proves the
 /// content; the event holds it. The book has no admin and moves no funds: it calls the router's functions for intents.
-contract OrderBook is IOrderBook, EIP712 {
+contract OrderBook is IOrderBook, PriceCarrier, EIP712 {
     using IntentHash for IPositionManager.ExitRule[];
     using SafeCast for uint256;
 

@@ -5,6 +5,7 @@ import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
 import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
@@ -15,7 +16,7 @@ import {Signatures} from "./libraries/Signatures.sol";
 /// @title The owner above the agent: what it signs, and the limits of its mandates
 /// @dev `IOwnerControls` documents the functions. The registry holds the owner, the signer and the part of a mandate that
 /// every trade reads (`MandateState`); this contract holds the limits, the offers and the owners' nonces. It has no admin.
-contract OwnerControls is IOwnerControls, EIP712 {
+contract OwnerControls is IOwnerControls, PriceCarrier, EIP712 {
     using MandateState for uint256;
     using SafeCast for uint256;
 

@@ -7,11 +7,14 @@ import {SlotDerivation} from "@openzeppelin/contracts/utils/SlotDerivation.sol";
 import {TransientSlot} from "@openzeppelin/contracts/utils/TransientSlot.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
-import {ISequencerUptimeFeed} from "./interfaces/ISequencerUptimeFeed.sol";
+import {IBlockUptimeFeed, ISequencerUptimeFeed} from "./interfaces/IChainlinkFeed.sol";
 import {ISwapAdapter} from "./interfaces/ISwapAdapter.sol";
 import {RollingBound} from "./libraries/RollingBound.sol";
+import {StreamReport} from "./libraries/StreamReport.sol";
+import {PriceSources} from "./oracle/PriceSources.sol";
 
-/// @title Pushed USD prices with 8 decimals, many assets in one contract
+/// @title USD prices with 8 decimals, many assets in one contract
+/// @notice Each asset has one source: signed reports, a push feed, or the updater's key, which has no power over the others.
 /// @notice A move beyond an asset's bound is refused to the updater and goes through `forcePrice` of another role. A second
 /// confirmation by the updater would add nothing: the same key signs both and the same provider feeds both, so a stolen
 /// key or a broken feed confirms itself. What makes a price jump for good (a split, a halt, a weekend's news) needs
@@ -20,7 +23,7 @@ import {RollingBound} from "./libraries/RollingBound.sol";
 /// steps gets no further within half a window than with one. The second opinion of a pool blocks no update, because a
 /// pool follows the news later than the provider does and exits must not wait for it; shares are priced with both
 /// (`priceRangeOf`), while trades are compared with the pool by the router's policy.
-contract PriceOracle is IPriceOracle, TwoStepAdmin {
+contract PriceOracle is PriceSources {
     using RollingBound for RollingBound.Anchors;
     using SlotDerivation for bytes32;
     using TransientSlot for bytes32;
@@ -39,6 +42,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     struct SequencerCheck {
         address feed;
         uint64 gracePeriod;
+        bool isObserved;
     }
 
     bytes32 public constant ORACLE_UPDATER_ROLE = keccak256("ORACLE_UPDATER_ROLE");
@@ -88,6 +92,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         external
         onlyRole(ORACLE_UPDATER_ROLE)
     {
+        _observeChain();
         _startBatch(assets.length, prices.length);
         if (assets.length != observedAt.length) revert LengthMismatch(assets.length, observedAt.length);
         for (uint256 i = 0; i < assets.length; ++i) {
@@ -98,6 +103,28 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     /// @inheritdoc IPriceOracle
     function forcePrice(address asset, int256 price) external onlyRole(ORACLE_FORCER_ROLE) {
         _force(asset, price);
+    }
+
+    /// @inheritdoc IPriceOracle
+    function postReports(bytes[] calldata payloads) public {
+        _observeChain();
+        for (uint256 i; i < payloads.length; ++i) {
+            _postReport(payloads[i]);
+        }
+    }
+
+    /// @inheritdoc IPriceOracle
+    function syncFeeds(address[] calldata assets) public {
+        _observeChain();
+        for (uint256 i; i < assets.length; ++i) {
+            _syncFeed(assets[i]);
+        }
+    }
+
+    /// @inheritdoc IPriceOracle
+    function postPrices(bytes[] calldata payloads, address[] calldata assets) external {
+        postReports(payloads);
+        if (assets.length != 0) syncFeeds(assets);
     }
 
     /// @inheritdoc IPriceOracle
@@ -142,7 +169,10 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         if (gracePeriod > MAX_GRACE_PERIOD) revert GracePeriodTooLong(gracePeriod, MAX_GRACE_PERIOD);
         // A wrong address must fail here and not at the first trade.
         if (feed != address(0)) ISequencerUptimeFeed(feed).latestRoundData();
-        _sequencer = SequencerCheck({feed: feed, gracePeriod: SafeCast.toUint64(gracePeriod)});
+        (bool isObserved,) = feed.call(abi.encodeCall(IBlockUptimeFeed.observe, ()));
+        _sequencer = SequencerCheck({
+            feed: feed, gracePeriod: SafeCast.toUint64(gracePeriod), isObserved: isObserved && feed != address(0)
+        });
         emit SequencerFeedUpdated(feed, gracePeriod);
     }
 
@@ -194,6 +224,8 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     function priceRangeOf(address asset, uint256 maxAge) external view returns (uint256 low, uint256 high) {
         high = _feeds[asset].price;
         low = isStale(asset, maxAge) ? 0 : high;
+        uint256 pushed = _feedOpinionOf(asset);
+        if (pushed != 0) (low, high) = (Math.min(low, pushed), Math.max(high, pushed));
         SecondOpinion memory opinion = _opinions[asset];
         if (opinion.source == address(0)) return (low, high);
         try ISwapAdapter(opinion.source).pricesOf(asset, opinion.twapWindow) returns (uint256 spot, uint256 twap) {
@@ -232,9 +264,46 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         return (_sequencer.feed, _sequencer.gracePeriod);
     }
 
+    function _postReport(bytes calldata payload) private {
+        bytes calldata report = StreamReport.reportIn(payload);
+        bytes32 feedId = StreamReport.feedIdOf(report);
+        Stream memory stream = _streamOf(feedId);
+        uint256 observedAt = StreamReport.observedAt(report);
+        Feed storage feed = _feeds[stream.asset];
+        if (observedAt <= feed.observedAt) {
+            // forge-lint: disable-next-line(unsafe-typecast): it is not above one of 40 bits
+            emit ReportSkipped(stream.asset, feedId, uint64(observedAt));
+            return;
+        }
+        if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) revert PriceFromFuture(stream.asset, observedAt);
+        uint96 price = _priceOf(report, feedId, stream, observedAt);
+        _verify(payload, report, feedId);
+
+        _store(stream.asset, feed, price, observedAt);
+    }
+
+    function _syncFeed(address asset) private {
+        (uint96 price, uint256 observedAt) = _feedPriceOf(asset);
+        Feed storage feed = _feeds[asset];
+        if (observedAt > block.timestamp + MAX_FUTURE_SECONDS) revert PriceFromFuture(asset, observedAt);
+        if (observedAt > feed.observedAt) {
+            _store(asset, feed, price, observedAt);
+        } else {
+            // forge-lint: disable-next-line(unsafe-typecast): it is not above one of 40 bits
+            emit PriceSkipped(asset, int256(uint256(price)), uint64(observedAt), SkipReason.NotNewer);
+        }
+    }
+
+    /// @dev Lets an uptime feed that counts blocks see this one.
+    function _observeChain() private {
+        SequencerCheck memory check = _sequencer;
+        if (check.isObserved) IBlockUptimeFeed(check.feed).observe();
+    }
+
     function _set(address asset, int256 price) private {
+        if (!_isUpdaterSource(asset)) revert NotUpdaterSource(asset);
         if (!_isStorable(price)) revert InvalidPrice(asset, price);
-        Feed memory feed = _feeds[asset];
+        Feed storage feed = _feeds[asset];
         uint96 given = _toStored(price);
         (bool isWithin, uint256 anchor) = _checkMove(asset, feed, given);
         if (!isWithin) revert DeviationTooLarge(asset, anchor, given, feed.maxDeviationBps);
@@ -244,7 +313,7 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
 
     function _force(address asset, int256 price) private {
         if (!_isStorable(price)) revert InvalidPrice(asset, price);
-        Feed memory feed = _feeds[asset];
+        Feed storage feed = _feeds[asset];
 
         delete _anchors[asset];
         _store(asset, feed, _toStored(price), block.timestamp);
@@ -252,24 +321,23 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
     }
 
     function _post(address asset, int256 price, uint64 observedAt) private {
-        Feed memory feed = _feeds[asset];
+        Feed storage feed = _feeds[asset];
         (bool isSkipped, SkipReason reason) = _reasonToSkip(asset, feed, price, observedAt);
         if (isSkipped) {
             emit PriceSkipped(asset, price, observedAt, reason);
             return;
         }
 
-        _store(asset, feed, _toStored(price), Math.min(observedAt, block.timestamp));
+        _store(asset, feed, _toStored(price), observedAt);
         _addToBatch(asset);
     }
 
-    /// @dev `feed` is what the slot holds; it is written back as a whole and holds the new round afterwards.
-    function _store(address asset, Feed memory feed, uint96 price, uint256 observedAt) private {
-        feed.price = price;
-        feed.observedAt = SafeCast.toUint40(observedAt);
-        ++feed.roundId;
-        _feeds[asset] = feed;
-        emit PriceUpdated(asset, int256(uint256(price)), feed.observedAt, feed.roundId);
+    /// @dev One slot, and one write.
+    function _store(address asset, Feed storage feed, uint96 price, uint256 observedAt) private {
+        uint40 at = SafeCast.toUint40(Math.min(observedAt, block.timestamp));
+        uint32 roundId = feed.roundId + 1;
+        (feed.price, feed.observedAt, feed.roundId) = (price, at, roundId);
+        emit PriceUpdated(asset, int256(uint256(price)), at, roundId);
     }
 
     function _startBatch(uint256 assets, uint256 prices) private {
@@ -286,10 +354,11 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         return BATCH_OF_ASSET_SLOT.deriveMapping(asset).asUint256().tload() == BATCH_SLOT.asUint256().tload();
     }
 
-    function _reasonToSkip(address asset, Feed memory feed, int256 price, uint64 observedAt)
+    function _reasonToSkip(address asset, Feed storage feed, int256 price, uint64 observedAt)
         private
         returns (bool isSkipped, SkipReason reason)
     {
+        if (!_isUpdaterSource(asset)) return (true, SkipReason.OtherSource);
         if (_isInBatch(asset)) return (true, SkipReason.DuplicateInBatch);
         if (!_isStorable(price)) return (true, SkipReason.InvalidPrice);
         if (observedAt <= feed.observedAt) return (true, SkipReason.NotNewer);
@@ -298,8 +367,15 @@ contract PriceOracle is IPriceOracle, TwoStepAdmin {
         return (!isWithin, SkipReason.DeviationTooLarge);
     }
 
+    function _forgetAnchors(address asset) internal override {
+        delete _anchors[asset];
+    }
+
     /// @dev Moves the anchors on. It uses the chain's time, because the updater chooses the time of an observation.
-    function _checkMove(address asset, Feed memory feed, uint96 given) private returns (bool isWithin, uint256 anchor) {
+    function _checkMove(address asset, Feed storage feed, uint96 given)
+        private
+        returns (bool isWithin, uint256 anchor)
+    {
         if (feed.roundId == 0 || feed.maxDeviationBps == 0) return (true, 0);
         RollingBound.Anchors memory held = _anchors[asset];
         RollingBound.Anchors memory anchors = held.advanced(feed.price, feed.deviationWindow, block.timestamp);

@@ -5,6 +5,7 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {IMandateVault} from "./interfaces/IMandateVault.sol";
 import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {IRequestQueue} from "./interfaces/IRequestQueue.sol";
@@ -13,7 +14,7 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 /// @title Deposits and redemptions of one vault that wait for the next price
 /// @notice Has no owner and no setting. It deposits and redeems as any account does, so the vault's fees, holding time,
 /// pause and breaker hold for requests too.
-contract RequestQueue is IRequestQueue {
+contract RequestQueue is IRequestQueue, PriceCarrier {
     using Math for uint256;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;

@@ -9,6 +9,7 @@ import {IPriceOracle} from "./interfaces/IPriceOracle.sol";
 import {ITokenRegistry} from "./interfaces/ITokenRegistry.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IUniswapV3SwapAdapter} from "./interfaces/IUniswapV3SwapAdapter.sol";
+import {BoundedCall} from "./libraries/BoundedCall.sol";
 import {TokenRestrictions} from "./libraries/TokenRestrictions.sol";
 
 /// @title The tokens the protocol knows, and the oracle that prices them
@@ -73,7 +74,7 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function describeToken(address token, TokenDescription calldata description) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (!_listings[token].listed) revert TokenNotListed(token);
-        if (description.kind == TokenKind.ScaledUI && _read(token, UI_MULTIPLIER) == 0) {
+        if (description.kind == TokenKind.ScaledUI && BoundedCall.get(token, UI_MULTIPLIER) == 0) {
             revert InvalidTokenKind(token, description.kind);
         }
 
@@ -110,13 +111,13 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function multiplierOf(address token) external view returns (uint256 multiplier, uint256 effectiveAt) {
         address scaled = _scaled(token);
-        multiplier = _read(scaled, UI_MULTIPLIER);
-        effectiveAt = _read(scaled, EFFECTIVE_AT);
+        multiplier = BoundedCall.get(scaled, UI_MULTIPLIER);
+        effectiveAt = BoundedCall.get(scaled, EFFECTIVE_AT);
         if (scaled == token) return (multiplier, effectiveAt);
 
         uint256 unit = 10 ** _listings[token].decimals;
-        uint256 rate = TokenRestrictions.read(token, abi.encodeCall(IERC4626.convertToAssets, (unit)));
-        uint256 power = TokenRestrictions.read(scaled, abi.encodeCall(IERC20Metadata.decimals, ()));
+        uint256 rate = BoundedCall.read(token, abi.encodeCall(IERC4626.convertToAssets, (unit)));
+        uint256 power = BoundedCall.read(scaled, abi.encodeCall(IERC20Metadata.decimals, ()));
         if (multiplier == 0) multiplier = ONE_SHARE;
         bool isReadable = rate <= type(uint128).max && multiplier <= type(uint128).max && power <= MAX_DECIMALS;
         multiplier = isReadable ? rate * multiplier / 10 ** power : 0;
@@ -124,7 +125,7 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
 
     /// @inheritdoc ITokenRegistry
     function countableOf(address token, address vault, uint256 amount) external view returns (uint256 countable) {
-        uint256 changedAt = _read(_scaled(token), EFFECTIVE_AT);
+        uint256 changedAt = BoundedCall.get(_scaled(token), EFFECTIVE_AT);
         if (changedAt != 0 && changedAt <= block.timestamp) {
             (, uint64 observedAt,) = IPriceOracle(IMandateVault(vault).priceOracle()).peekPrice(token);
             if (observedAt < changedAt) return 0;
@@ -165,13 +166,8 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
         return _addressOf(token, abi.encodeCall(IERC4626.asset, ()));
     }
 
-    /// @dev 0 for a token that does not answer with a number.
-    function _read(address token, bytes4 selector) private view returns (uint256) {
-        return TokenRestrictions.read(token, abi.encodePacked(selector));
-    }
-
     function _addressOf(address target, bytes memory data) private view returns (address) {
-        return address(uint160(TokenRestrictions.read(target, data)));
+        return address(uint160(BoundedCall.read(target, data)));
     }
 
     function _listing(address token) private view returns (Listing storage listing) {

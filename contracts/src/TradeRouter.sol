@@ -6,6 +6,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {PriceCarrier} from "./access/PriceCarrier.sol";
 import {TwoStepAdmin} from "./access/TwoStepAdmin.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
@@ -16,6 +17,7 @@ import {ISwapAdapter} from "./interfaces/ISwapAdapter.sol";
 import {ITradePolicy} from "./interfaces/ITradePolicy.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
 import {IVaultTrackRegistry} from "./interfaces/IVaultTrackRegistry.sol";
+import {BoundedCall} from "./libraries/BoundedCall.sol";
 import {ExitLadder} from "./libraries/ExitLadder.sol";
 import {ExitTrigger} from "./libraries/ExitTrigger.sol";
 import {IntentHash} from "./libraries/IntentHash.sol";
@@ -25,7 +27,7 @@ import {PriceMath} from "./libraries/PriceMath.sol";
 /// @title The only contract that moves the capital agents trade with
 /// @dev `ITradeRouter` documents the functions and the order of their checks. The vaults, the position book and the
 /// allocations hold the state, with nonces and what each agent did.
-contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTransient {
+contract TradeRouter is ITradeRouter, PriceCarrier, TwoStepAdmin, EIP712, ReentrancyGuardTransient {
     using ExitLadder for uint256;
     using ExitTrigger for IPositionManager.PositionState;
     using IntentHash for PositionIntent;
@@ -370,23 +372,23 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     }
 
     /// @inheritdoc ITradeRouter
-    function nonces(uint256 agentId) external view returns (uint256) {
-        return _allocations.nonces(agentId);
+    function nonces(uint256) external view returns (uint256) {
+        return _askAllocations();
     }
 
     /// @inheritdoc ITradeRouter
-    function dailyTurnoverUsdc(uint256 agentId, uint256 day) external view returns (uint256) {
-        return _allocations.dailyTurnoverUsdc(agentId, day);
+    function dailyTurnoverUsdc(uint256, uint256) external view returns (uint256) {
+        return _askAllocations();
     }
 
     /// @inheritdoc ITradeRouter
-    function dailyRealizedPnlUsdc(uint256 agentId, uint256 day) external view returns (int256) {
-        return _allocations.dailyRealizedPnlUsdc(agentId, day);
+    function dailyRealizedPnlUsdc(uint256, uint256) external view returns (int256) {
+        return int256(_askAllocations());
     }
 
     /// @inheritdoc ITradeRouter
-    function lifetimeRealizedPnlUsdc(uint256 agentId) external view returns (int256) {
-        return _allocations.lifetimeRealizedPnlUsdc(agentId);
+    function lifetimeRealizedPnlUsdc(uint256) external view returns (int256) {
+        return int256(_askAllocations());
     }
 
     /// @inheritdoc ITradeRouter
@@ -437,6 +439,11 @@ contract TradeRouter is ITradeRouter, TwoStepAdmin, EIP712, ReentrancyGuardTrans
     /// @inheritdoc ITradeRouter
     function vaultTrackRegistry() external view returns (address) {
         return address(_tracks);
+    }
+
+    /// @dev The allocation manager has functions with the same names and arguments.
+    function _askAllocations() private view returns (uint256) {
+        return BoundedCall.read(address(_allocations), msg.data);
     }
 
     /// @dev The common head of the four intents: in time, in order, and signed by the agent. Uses up the nonce.

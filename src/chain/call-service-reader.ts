@@ -16,7 +16,7 @@ import { codeRequest, readRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { type ArgsOf, encodeCall, tryDecodeResult, typedByAbi } from './encode-and-decode-call.ts'
 import { readCurrent } from './read-current.ts'
-import { call } from './read-tree.ts'
+import { call, readTree } from './read-tree.ts'
 
 type ReaderFunction = ContractFunctionName<typeof serviceReaderAbi>
 type Rest<Tuple> = Tuple extends readonly [unknown, ...infer rest] ? rest : never
@@ -55,6 +55,7 @@ export async function callReader<const name extends ReaderFunction>(
   functionName: name,
   ...args: ReaderArgs<name>
 ): Promise<{ block: Block; values: ReaderValues<name>; path: ReaderPath }> {
+  if (chain.carried) return readWithPrices(chain, functionName, ...args)
   const data = encodeCall(
     serviceReaderAbi,
     functionName,
@@ -92,6 +93,24 @@ export const readerCall = <const name extends ReaderFunction>(
     functionName,
     typedByAbi<ArgsOf<typeof serviceReaderAbi, name>>([contractsOf(chain), ...args]),
   )
+
+/** Calls the reader after the prices that the chain carries, in one `eth_call`. */
+async function readWithPrices<const name extends ReaderFunction>(
+  chain: Chain,
+  functionName: name,
+  ...args: ReaderArgs<name>
+): Promise<{ block: Block; values: ReaderValues<name>; path: ReaderPath }> {
+  // A read without prices finds out whether the deployed reader is ours.
+  if (chain.contracts.ServiceReader !== undefined && !deployedReaders.has(keyOf(chain)))
+    await callReader({ ...chain, carried: undefined }, functionName, ...args)
+  const to = deployedReaders.get(keyOf(chain)) === 'trusted' ? chain.contracts.ServiceReader : undefined
+  const read = { ...readerCall(chain, functionName, ...args), ...(to && { address: to }) }
+  const simulation = { from: chain.contracts.Multicall3, override: to ? {} : readerOverride }
+  const { block, values } = await readTree(chain, { read }, undefined, simulation)
+  return { block, values: readerValues(functionName, values.read), path: to ? 'deployed' : 'override' }
+}
+
+const keyOf = ({ id, contracts }: Chain) => `${id}:${contracts.ServiceReader}`
 
 /** Names the values that a function of the reader returned in a row. */
 export function readerValues<const name extends ReaderFunction>(functionName: name, decoded: unknown) {

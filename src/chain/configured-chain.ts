@@ -5,6 +5,7 @@ import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { AgentRecord } from './agent-record.ts'
+import type { CarriedPrices, PriceNeed, PriceSource, Urgency } from './carried-prices.ts'
 import { newest } from './min-blocks.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */
@@ -19,6 +20,10 @@ export type Chain = Omit<ChainConfig, 'rpcUrls'> & {
   minBlock?: bigint | undefined
   /** Returns the ancestor of a reorg that has lately removed a block, as far as the index knows of one. */
   ancestorOf?: ((block: bigint) => Promise<bigint | undefined>) | undefined
+  /** The provider of signed reports; undefined where nothing reads them. */
+  reports?: { isConfigured: boolean; carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices> }
+  /** Prices that reads begin with, as a transaction would that brings them along. */
+  carried?: CarriedPrices | undefined
 }
 
 /** What a chain has shown that no later block changes, and guesses that save a read. A new isolate begins without. */
@@ -39,18 +44,23 @@ type ChainMemory = {
   registryEntries?: { vaults: Address[]; tokens: Address[] }
   /** A guess, by token: the fee of its pool, its price with 8 decimals, and its decimals. */
   markets: Map<Address, { fees: readonly number[]; price: bigint; decimals: number }>
+  /** Where the prices of the known tokens come from, and when that was read (epoch ms). Changes are public for days. */
+  priceSources: { readAt: number; byToken: Map<Address, PriceSource> }
   /** A guess, by position: a reorg may give its id away again. */
   tradedTokens: Map<bigint, Address>
   /** Reads an agent's signing terms together with those that other requests read at the same time. */
-  readSigningTerms?: (query: {
-    agentId: bigint
-    minBlock: bigint | undefined
-    purchase: Purchase | undefined
-  }) => Promise<SigningRead>
+  readSigningTerms?: (query: SigningQuery) => Promise<SigningRead>
 }
 
-/** What an intent buys: a token, or more of a position's. */
-export type Purchase = { token: Address } | { positionId: bigint }
+/** What an intent trades: a token, or that of a position. */
+export type Traded = { token: Address } | { positionId: bigint }
+
+export type SigningQuery = {
+  agentId: bigint
+  minBlock: bigint | undefined
+  traded: Traded | undefined
+  isPurchase: boolean
+}
 
 /** What an intent's signature is verified against; `domain` is undefined if it is known. */
 export type SigningRead = {
@@ -58,7 +68,7 @@ export type SigningRead = {
   record: AgentRecord | undefined
   nonce: bigint
   domain: Domain | undefined
-  /** The position to add to, and the price of the token that it buys: that of a position is a guess. */
+  /** The position that the intent trades, and the price of the token that it buys: that of a position is a guess. */
   position: { token: Address } | undefined
   market: { token: Address; round: RoundData | undefined; effectiveAt: bigint } | undefined
 }
@@ -79,9 +89,10 @@ export const notBefore = <C extends Chain>(chain: C, { number }: Pick<Block, 'nu
 export const createChain = (
   { rpcUrls, ...chain }: ChainConfig,
   trading: TradingContracts | undefined,
-  options: { timeoutMs?: number; isBackground?: boolean } = {},
+  { reports, ...options }: { timeoutMs?: number; isBackground?: boolean; reports?: Chain['reports'] } = {},
 ): Chain => ({
   ...chain,
+  ...(reports && { reports }),
   trading,
   memory: {
     contractsWithCode: new Set(),
@@ -89,6 +100,7 @@ export const createChain = (
     decimals: new Map(),
     hostileContracts: new Map(),
     markets: new Map(),
+    priceSources: { readAt: 0, byToken: new Map() },
     tradedTokens: new Map(),
   },
   rpc: createTransport(rpcUrls, { ...options, chainId: chain.id, makesBlocksOnDemand: chain.makesBlocksOnDemand }),

@@ -1,6 +1,7 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import type { Position } from '@agent-trading-service/protocol/position'
+import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -10,6 +11,7 @@ import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
+import { readAtNewestIfStale } from './newest-prices.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { decodeMultiplier, multiplierCalls, multiplierIn } from './token-multiplier.ts'
 import { readWithToken } from './traded-tokens.ts'
@@ -63,7 +65,18 @@ export const decodePosition = (results: {
   })
 
 /** Reads an agent's open positions, oldest first. Throws AGENT_NOT_FOUND. */
-export async function getOpenPositions(
+export const getOpenPositions = (chain: TradingChain, agentId: bigint) =>
+  readAtNewestIfStale(
+    chain,
+    priced => readOpenPositions(priced, agentId),
+    ({ positions }) => positions.flatMap(staleTokenOf),
+  )
+
+/** Returns the token of an open position whose price is too old to value it. */
+const staleTokenOf = ({ status, unrealizedPnlUsdc, token }: Position): Address[] =>
+  status === PositionStatus.Open && unrealizedPnlUsdc === undefined ? [token] : []
+
+async function readOpenPositions(
   chain: TradingChain,
   agentId: bigint,
 ): Promise<{ block: Block; positions: Position[] }> {
@@ -101,7 +114,14 @@ export async function getPositions(chain: TradingChain, positionIds: readonly bi
 }
 
 /** Reads a position of an agent. Throws AGENT_NOT_FOUND, or POSITION_NOT_FOUND, also if it is another agent's. */
-export async function getPosition(
+export const getPosition = (chain: TradingChain, agentId: bigint, positionId: bigint) =>
+  readAtNewestIfStale(
+    chain,
+    priced => readPosition(priced, agentId, positionId),
+    ({ position }) => staleTokenOf(position),
+  )
+
+async function readPosition(
   chain: TradingChain,
   agentId: bigint,
   positionId: bigint,

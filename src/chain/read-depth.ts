@@ -4,8 +4,10 @@ import { quoterV2Abi } from '../../contracts-abi/quoter-v2.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { nowAt } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry } from './contracts.ts'
+import { withNewestPrices } from './newest-prices.ts'
 import { call, optional, readTree } from './read-tree.ts'
 
 /** What a trade brings, and how far that is below the oracle's value: basis points, rounded up, negative above it. */
@@ -43,11 +45,12 @@ export async function readDepth(
   const { markets } = chain.memory
   for (let reads = 0; reads < MAX_READS; reads++) {
     const assumed = markets.get(token)
-    const { block, values } = await readTree(chain, depthCalls(chain, token, usdcAmount, assumed))
+    const priced = await withNewestPrices(chain, [token])
+    const { block, values } = await readTree(priced, depthCalls(chain, token, usdcAmount, assumed))
     const { round, maxAge = 0n, vaults, fee = 0, prices, decimals = 18, purchases, sales } = values
     const allowing = vaults.filter(({ isAllowed }) => isAllowed).map(({ maxPriceAge = 0n }) => maxPriceAge)
     const strictest = strictestMaxAge([maxAge, ...allowing])
-    const quote = toPriceQuote(round, strictest, { at: nowAt(block) })
+    const quote = toPriceQuote(round, strictest, { at: nowAt(block), source: sourceOf(chain, token).kind })
     if (!quote.quoted) throw refuse('TOKEN_NOT_QUOTED', { asset: token })
     if (quote.stale) throw refuse('STALE_PRICE', { asset: token, updatedAt: quote.updatedAt, maxAge: strictest })
     if (fee === 0 || prices === undefined) throw refuse('POOL_NOT_CONFIGURED', { token })

@@ -1,7 +1,12 @@
 import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
 import { dayFiguresAt } from '@agent-trading-service/protocol/day-figures'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
-import { type PriceQuote, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import {
+  type PriceQuote,
+  type PriceSourceKind,
+  strictestMaxAge,
+  toPriceQuote,
+} from '@agent-trading-service/protocol/oracle-price'
 import type { Position } from '@agent-trading-service/protocol/position'
 import { toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
@@ -25,11 +30,13 @@ import { refuse } from '../errors/refuse.ts'
 import { type AgentRecord, existing } from './agent-record.ts'
 import { type Agent, agentRecordCall, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
+import { priceNeedOf, sourceOf } from './carried-prices.ts'
 import { createSharedReads } from './combine-concurrent-reads.ts'
-import type { Block, Purchase, SigningRead, TradingChain } from './configured-chain.ts'
+import type { Block, SigningQuery, SigningRead, Traded, TradingChain } from './configured-chain.ts'
 import { eip712Contract, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { newest } from './min-blocks.ts'
+import { withNewestPrices } from './newest-prices.ts'
 import { decodePosition } from './positions.ts'
 import { call, optional, readTree } from './read-tree.ts'
 import { decodeMultiplier, multiplierAbi, multiplierCalls, multiplierIn, toTokenFacts } from './token-multiplier.ts'
@@ -44,66 +51,62 @@ export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
 type Bought = { token: Address; quote: PriceQuote } | undefined
 
 const createSigningReads = (chain: TradingChain) =>
-  createSharedReads(
-    async (queries: readonly { agentId: bigint; minBlock: bigint | undefined; purchase: Purchase | undefined }[]) => {
-      const minBlock = newest(...queries.map(query => query.minBlock))
-      const router = eip712Contract(chain.trading.TradeRouter)
-      const { block, values } = await readTree(
-        { ...chain, minBlock },
-        {
-          domain: chain.memory.routerDomain ? undefined : call(router, 'eip712Domain', []),
-          agents: queries.map(({ agentId, purchase }) => ({
-            record: agentRecordCall(chain, agentId),
-            nonce: call(tradeRouter(chain), 'nonces', [agentId]),
-            position:
-              purchase && 'positionId' in purchase
-                ? optional(call(positionManager(chain), 'getPosition', [purchase.positionId]))
-                : undefined,
-            market: tokenCalls(chain, tokenBoughtBy(chain, purchase)),
-          })),
-        },
-      )
-      const domain = values.domain && toDomain(values.domain)
-      return values.agents.map(
-        ({ market, ...agent }): SigningRead => ({
-          block,
-          ...agent,
-          domain,
-          market: market && { ...market, effectiveAt: multiplierIn(market.multiplier).effectiveAt },
-        }),
-      )
-    },
-  )
+  createSharedReads(async (queries: readonly SigningQuery[]) => {
+    const minBlock = newest(...queries.map(query => query.minBlock))
+    const router = eip712Contract(chain.trading.TradeRouter)
+    const { block, values } = await readTree(
+      { ...chain, minBlock },
+      {
+        domain: chain.memory.routerDomain ? undefined : call(router, 'eip712Domain', []),
+        agents: queries.map(({ agentId, traded, isPurchase }) => ({
+          record: agentRecordCall(chain, agentId),
+          nonce: call(tradeRouter(chain), 'nonces', [agentId]),
+          position:
+            traded && 'positionId' in traded
+              ? optional(call(positionManager(chain), 'getPosition', [traded.positionId]))
+              : undefined,
+          market: tokenCalls(chain, isPurchase ? traded : undefined),
+        })),
+      },
+    )
+    const domain = values.domain && toDomain(values.domain)
+    return values.agents.map(
+      ({ market, ...agent }): SigningRead => ({
+        block,
+        ...agent,
+        domain,
+        market: market && { ...market, effectiveAt: multiplierIn(market.multiplier).effectiveAt },
+      }),
+    )
+  })
 
-const tokenCalls = (chain: TradingChain, token: Address | undefined) =>
-  token && {
+/** Returns what is read of the token that a purchase is of: that of a position is a guess. */
+function tokenCalls(chain: TradingChain, purchase: Traded | undefined) {
+  const token = purchase && ('token' in purchase ? purchase.token : guessToken(chain, purchase.positionId))
+  if (token === undefined) return undefined
+  return {
     token,
     round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
     multiplier: multiplierCalls(chain, token),
   }
-
-/** Returns the token that a purchase is of: that of a position is a guess. */
-function tokenBoughtBy(chain: TradingChain, purchase: Purchase | undefined): Address | undefined {
-  if (purchase === undefined) return undefined
-  return 'token' in purchase ? purchase.token : guessToken(chain, purchase.positionId)
 }
 
 /**
- * Reads in one round trip what an intent's signature is verified against, and the price of what it buys. Throws
- * AGENT_NOT_FOUND.
+ * Reads in one round trip what an intent's signature is verified against, the token that it trades, and the price of
+ * what it buys. Throws AGENT_NOT_FOUND.
  */
 export async function getSigningTerms(
   chain: TradingChain,
   agentId: bigint,
-  purchase?: Purchase,
-): Promise<{ block: Block; bought: Bought } & SigningTerms> {
+  { traded, isPurchase = false }: { traded?: Traded | undefined; isPurchase?: boolean } = {},
+): Promise<{ block: Block; token: Address | undefined; bought: Bought } & SigningTerms> {
   const { trading, memory, minBlock } = chain
   memory.readSigningTerms ??= createSigningReads(chain)
-  const query = { agentId, minBlock, purchase }
+  const query = { agentId, minBlock, traded, isPurchase }
   const readTerms = memory.readSigningTerms
-  const { block, record, nonce, market, ...read } =
-    purchase && 'positionId' in purchase
-      ? await readWithToken(chain, purchase.positionId, async () => {
+  const { block, record, nonce, position, market, ...read } =
+    isPurchase && traded && 'positionId' in traded
+      ? await readWithToken(chain, traded.positionId, async () => {
           const reading = await readTerms(query)
           return { ...reading, token: reading.position?.token }
         })
@@ -115,11 +118,12 @@ export async function getSigningTerms(
   // A node that returned another contract's domain once must not decide for all later requests.
   if (domain.chainId === BigInt(chain.id) && isAddressEqual(domain.verifyingContract, trading.TradeRouter))
     memory.routerDomain = domain
+  const token = traded && 'token' in traded ? traded.token : position?.token
   const bought = market && {
     token: market.token,
     quote: toPriceQuote(market.round, 0n, { at: nowAt(block), effectiveAt: market.effectiveAt }),
   }
-  return { block, agent, nonce, domain, bought }
+  return { block, agent, nonce, domain, token, bought }
 }
 
 /** What the router would sell of a position now. Amounts are base units; `dueSince` is Unix seconds. */
@@ -151,14 +155,26 @@ export type TermsSubject = {
   orderId?: Hex | undefined
 }
 
-/** Reads the terms of an agent's next intent in one round trip. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND. */
+/**
+ * Reads the terms of an agent's next intent at the newest prices, in one round trip: in two if the token of a position
+ * turns out to need more than the oracle holds. Throws AGENT_NOT_FOUND, POSITION_NOT_FOUND, PRICE_REPORTS_UNAVAILABLE.
+ */
 export async function getTerms(
   chain: TradingChain,
   agentId: bigint,
   subject: TermsSubject = {},
 ): Promise<{ block: Block; terms: IntentTerms }> {
-  const { block, values } = await callReader(chain, 'intentTerms', termsQuery(agentId, subject))
-  return { block, terms: await decodeTerms(chain, { block, results: values.terms, agentId, subject }) }
+  async function readAt(token: Address | undefined) {
+    const priced = await withNewestPrices(chain, token === undefined ? [] : [token], {
+      isExit: subject.exitBps !== undefined,
+    })
+    const { block, values } = await callReader(priced, 'intentTerms', termsQuery(agentId, subject))
+    return { block, terms: await decodeTerms(chain, { block, results: values.terms, agentId, subject }) }
+  }
+  const expected = subject.token ?? guessToken(chain, subject.positionId ?? 0n)
+  const read = await readAt(expected)
+  const token = read.terms.token?.address
+  return token === expected || token === undefined || priceNeedOf(chain, [token]) === undefined ? read : readAt(token)
 }
 
 /** Returns what the service reader is asked for the terms of an intent. */
@@ -209,7 +225,11 @@ export async function decodeTerms(
     dueExit: tryDecodeResult(positionManagerAbi, 'dueExitOf', results.dueExit),
     exitState: tryDecodeResult(tradeRouterLensAbi, 'exitStateOf', results.position.exitState),
     orders: decodeOrders(results),
-    token: token && { address: token, symbol: symbolOf(token), ...decodeTokenTerms(results, block) },
+    token: token && {
+      address: token,
+      symbol: symbolOf(token),
+      ...decodeTokenTerms(results, block, sourceOf(chain, token).kind),
+    },
     position,
   }
 }
@@ -278,6 +298,7 @@ function decodeExtension(results: TermsResults, block: Block): ExtensionTerms | 
 function decodeTokenTerms(
   { token, vault, quoted, fills, sale, venuePrices, isTwapRequired, isTokenAllowed }: TermsResults,
   block: Block,
+  source: PriceSourceKind,
 ): Omit<TokenTerms, 'address' | 'symbol'> {
   const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', token.round)
   const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', token.maxAge) ?? 0n
@@ -295,7 +316,7 @@ function decodeTokenTerms(
       tryDecodeResult(mandateVaultAbi, 'tokenLedger', token.ledger),
     ),
     allowed: decodeResult(mandateVaultAbi, 'isAllowedToken', token.isAllowed),
-    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt }),
+    quote: toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt, source }),
     ...toTokenFacts(
       {
         description: tryDecodeResult(tokenRegistryAbi, 'descriptionOf', token.description),

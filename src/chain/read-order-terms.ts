@@ -9,6 +9,7 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { existing } from './agent-record.ts'
 import { agentRecordCall } from './agents.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, Chain, TradingChain } from './configured-chain.ts'
 import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
@@ -77,6 +78,7 @@ export async function readOrderStates(
     {
       maxAge: optional(call(mandateVault(agent.vault), 'maxPriceAge', [])),
       orders: orders.map(({ orderId, order, executions }) => ({
+        token: order.token,
         state: call(book, 'orderStateOf', [order.agentId, orderId]),
         waitsFor: optional(call(book, 'waitsFor', [order])),
         // An order that opens a position is signed without one.
@@ -90,13 +92,14 @@ export async function readOrderStates(
     },
     at,
   )
-  return values.orders.map(({ state, waitsFor, position, round, maxAge, multiplier }) => ({
+  return values.orders.map(({ token, state, waitsFor, position, round, maxAge, multiplier }) => ({
     open: state.placedAt === 0 ? undefined : state,
     waitsFor: waitsFor === undefined || waitsFor === '0x' ? undefined : refusalOfRevert(waitsFor),
     isPositionClosed: position?.status === PositionStatus.Closed,
     quote: toPriceQuote(round, strictestMaxAge([values.maxAge ?? 0n, maxAge ?? 0n]), {
       at: nowAt(at),
       effectiveAt: multiplierIn(multiplier).effectiveAt,
+      source: sourceOf(chain, token).kind,
     }),
   }))
 }

@@ -1,6 +1,8 @@
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
+import { NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import {
   type ArgsOf,
@@ -114,8 +116,9 @@ const ARB_SYS = '0x0000000000000000000000000000000000000064'
  * Reads all calls of a tree in one `eth_call` through Multicall3, so all values are of one block, which is returned
  * with them. It reads the newest block, or the block `at`: a node that shows another one instead is passed over. A
  * `simulation` runs the calls in the order of the tree, on an overridden state and from another contract with
- * `aggregate3`: later calls see what earlier ones changed. Throws CHAIN_UNREACHABLE, also when the node is on another
- * chain, NODES_BEHIND, and CallFailed when a call that must succeed reverts.
+ * `aggregate3`: later calls see what earlier ones changed. Prices that the chain carries come first. Throws
+ * CHAIN_UNREACHABLE, also when the node is on another chain, NODES_BEHIND, and CallFailed when a call that must succeed
+ * reverts.
  *
  *     const { block, values } = await readTree(chain, {
  *       tokenCount: call(registry, 'tokenCount', []),
@@ -136,7 +139,9 @@ export async function readTree<const Tree extends CallTree>(
     chainId: call(multicall, 'getChainId', []),
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
-  const calls = [...callsOf(head), ...callsOf(tree)]
+  const prices = carriedCalls(chain)
+  const sources = at || simulation ? [] : sourceCalls(chain)
+  const calls = [prices, head, tree, sources].flatMap(callsOf)
   const isKept = ({ address, isUntrusted }: ContractCall<unknown>) =>
     !isUntrusted || (chain.memory.hostileContracts.get(address) ?? 0) <= Date.now()
   const kept = calls.filter(isKept)
@@ -145,11 +150,13 @@ export async function readTree<const Tree extends CallTree>(
   const reading = readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
     const returnedResults = parseResults(returned, kept.length).values()
     const results = calls.map(each => (isKept(each) ? returnedResults.next().value : FAILED) ?? FAILED).values()
+    fillIn(prices, results)
     const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
     if (Number(chainId) !== chain.id) throw unreachable(`the node is on chain ${chainId}`)
     const block: Block = { number: arbitrumNumber ?? number, timestamp }
     if (at && block.number !== at.number) throw unreachable(`the node shows block ${block.number}`)
     const reading: unknown = { block, values: fillIn(tree, results) }
+    remember(chain, fillIn(sources, results) as ValuesOf<typeof sources>)
     return reading as TreeReading<Tree>
   })
   return reading.catch(async (error: unknown) => {
@@ -157,6 +164,37 @@ export async function readTree<const Tree extends CallTree>(
     return readTree(chain, tree, at, simulation)
   })
 }
+
+/** How long the sources of prices are taken for the present ones. The next read after that reads them too. */
+const SOURCES_MS = 15_000
+
+const oracleOf = ({ contracts }: Chain) => ({ address: contracts.PriceOracle, abi: priceOracleAbi })
+
+/** The calls that bring prices along. What the oracle refuses, the reads do without. */
+function carriedCalls(chain: Chain): ContractCall<unknown>[] {
+  const { reports, feeds } = chain.carried ?? NO_PRICES
+  return [
+    ...(reports.length > 0 ? [optional(call(oracleOf(chain), 'postReports', [reports]))] : []),
+    ...(feeds.length > 0 ? [optional(call(oracleOf(chain), 'syncFeeds', [feeds]))] : []),
+  ]
+}
+
+/** The calls that read where prices come from, when it is time: they cost no request of their own. */
+function sourceCalls(chain: Chain) {
+  const { memory, tokens } = chain
+  if (Date.now() - memory.priceSources.readAt < SOURCES_MS) return []
+  return (memory.registryEntries?.tokens ?? Object.values(tokens)).map(token => ({
+    token,
+    source: optional(call(oracleOf(chain), 'sourceOf', [token])),
+  }))
+}
+
+function remember({ memory }: Chain, sources: readonly { token: Address; source: OracleSource | undefined }[]) {
+  if (sources.length === 0) return
+  const byToken = new Map(sources.map(({ token, source }) => [token, toPriceSource(source)]))
+  memory.priceSources = { readAt: Date.now(), byToken }
+}
+type OracleSource = Omit<PriceSource, 'kind'> & { kind: number }
 
 const FAILED: CallResult = { success: false, data: '0x' }
 

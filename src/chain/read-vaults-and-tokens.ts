@@ -8,6 +8,7 @@ import {
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
 import { nowAt } from '../clock.ts'
+import { type PriceSource, sourceOf, toPriceSource } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree, untrusted } from './read-tree.ts'
@@ -28,6 +29,8 @@ export type Token = TokenFacts & {
   decimals: number
   listed: boolean
   active: boolean
+  /** Where its price comes from. */
+  source: PriceSource
 }
 
 /** A registered vault. `vaultName` is the bytes32 with its slug; amounts are base units of the asset. */
@@ -137,6 +140,7 @@ async function readRegistries(chain: Chain, expected: RegistryEntries) {
     ...token,
     symbol: token.symbol ?? symbols.get(token.address),
     decimals: token.decimals ?? decimals.get(token.address),
+    source: sourceOf(chain, token.address),
   }))
   return { block, entries, registered: toVaultsAndTokens(block, { ...values, tokens }) }
 }
@@ -216,9 +220,9 @@ function toVaultsAndTokens(
   const allows = (vault: Address, token: Address) => allowed.has(`${vault}${token}`)
   const vaults = values.vaults.flatMap(vault => toVault(vault) ?? [])
   const prices = new Map(
-    values.tokens.map(({ address, round, maxAge = 0n, facts }) => [
+    values.tokens.map(({ address, round, maxAge = 0n, facts, source }) => [
       address,
-      { round, maxAge, effectiveAt: multiplierIn(facts).effectiveAt },
+      { round, maxAge, effectiveAt: multiplierIn(facts).effectiveAt, source: source?.kind },
     ]),
   )
   const at = nowAt(block)
@@ -231,8 +235,8 @@ function toVaultsAndTokens(
     tokens: values.tokens.map(token => toToken(token, at)),
     maxAgeIn,
     quoteIn(token, vault) {
-      const { round, effectiveAt } = prices.get(token) ?? {}
-      return toPriceQuote(round, maxAgeIn(token, vault), { at, effectiveAt })
+      const { round, effectiveAt, source } = prices.get(token) ?? {}
+      return toPriceQuote(round, maxAgeIn(token, vault), { at, effectiveAt, source })
     },
     allows,
   }
@@ -265,7 +269,10 @@ function toLiquidityTerms({
   return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
-const toToken = ({ address, symbol, name, decimals, listed, active, facts }: TokenValues, at: bigint): Token => ({
+const toToken = (
+  { address, symbol, name, decimals, listed, active, source, facts }: TokenValues,
+  at: bigint,
+): Token => ({
   ...toTokenFacts(facts, at),
   address,
   symbol: symbol ?? address,
@@ -273,4 +280,5 @@ const toToken = ({ address, symbol, name, decimals, listed, active, facts }: Tok
   decimals: decimals ?? 18,
   listed: listed ?? false,
   active: active ?? false,
+  source: source ?? toPriceSource(undefined),
 })

@@ -14,6 +14,7 @@ import { callReader, type ReaderValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
+import { readAtNewestIfStale } from './newest-prices.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
 import { decodeWaste } from './waste.ts'
 
@@ -43,10 +44,15 @@ export type Risk = {
 export type FirstLoss = { owner: Address; shares: bigint; valueUsdc: bigint; isBound: boolean }
 
 /** Reads the risk figures of an agent in one round trip. Throws AGENT_NOT_FOUND. */
-export async function getRisk(chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> {
-  const { block, values } = await callReader(chain, 'riskFigures', agentId)
-  return { block, risk: decodeRisk(agentId, values.risk) }
-}
+export const getRisk = (chain: TradingChain, agentId: bigint): Promise<{ block: Block; risk: Risk }> =>
+  readAtNewestIfStale(
+    chain,
+    async priced => {
+      const { block, values } = await callReader(priced, 'riskFigures', agentId)
+      return { block, risk: decodeRisk(agentId, values.risk) }
+    },
+    ({ risk }) => risk.equity.staleTokens,
+  )
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
 export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>['risk']): Risk {

@@ -8,9 +8,11 @@ import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import { nowAt } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
 import { callReader } from './call-service-reader.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
+import { readAtNewestIfStale } from './newest-prices.ts'
 import { decodeMultiplier } from './token-multiplier.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
@@ -25,7 +27,14 @@ export type VaultFigures = {
 }
 
 /** Reads the figures of a vault. Throws VAULT_NOT_FOUND. */
-export async function getVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
+export const getVaultFigures = (chain: TradingChain, vault: Address) =>
+  readAtNewestIfStale(
+    chain,
+    priced => readVaultFigures(priced, vault),
+    ({ holdings }) => holdings.flatMap(({ token, quote }) => (quote.stale ? [token] : [])),
+  )
+
+async function readVaultFigures(chain: TradingChain, vault: Address): Promise<VaultFigures & { block: Block }> {
   const { block, values } = await callReader(chain, 'vaultFigures', vault, [])
   const { figures } = values
   const worth = toVaultWorth(figures.worth)
@@ -39,7 +48,11 @@ export async function getVaultFigures(chain: TradingChain, vault: Address): Prom
       const maxAge = tryDecodeResult(priceOracleAbi, 'maxAgeOf', results.maxAge) ?? 0n
       const round = tryDecodeResult(priceOracleAbi, 'latestRoundData', results.round)
       const { multiplier = ONE_SHARE, effectiveAt } = decodeMultiplier(results.multiplier)
-      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), { at: nowAt(block), effectiveAt })
+      const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxPriceAge]), {
+        at: nowAt(block),
+        effectiveAt,
+        source: sourceOf(chain, token).kind,
+      })
       const decimals = tryDecodeResult(tokenRegistryAbi, 'tokenDecimals', results.decimals)
       const value = decimals === undefined ? 0n : usdcValue(amount, { price: quote.price, decimals })
       return { token, amount, multiplier, value, quote }

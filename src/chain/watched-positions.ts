@@ -6,6 +6,7 @@ import { type ListingSession, PLAIN_TOKEN } from '@agent-trading-service/protoco
 import { type TokenRestriction, toTokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { Address } from 'viem'
 import { nowAt } from '../clock.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
@@ -165,7 +166,11 @@ export async function readWatchedPositions(
       const { round, maxAge = 0n, decimals = 18, calendar = PLAIN_TOKEN.session, effectiveAt } = market ?? {}
       const { tradingPaused = false, maxPriceAge = 0n } = vaultMarkets.get(vault) ?? {}
       const at = nowAt(first.block)
-      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), { at, effectiveAt })
+      const quote = toPriceQuote(round, strictestMaxAge([maxPriceAge, maxAge]), {
+        at,
+        effectiveAt,
+        source: sourceOf(chain, token).kind,
+      })
       return { quote, calendar, decimals, tradingPaused, restriction: restrictions.get(keyOf({ token, vault })) }
     },
   }

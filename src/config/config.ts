@@ -25,6 +25,10 @@ const LOCAL_HOSTS: [string, ...string[]] = ['localhost', '127.0.0.1', '[::1]']
 const DEFAULT_GAS_PRICES = { expectedWei: 10_000_000n, maxWei: 100_000_000n }
 const USDC_DOMAIN = { name: 'USD Coin', version: '2' }
 const PRICE_PROVIDER_URLS = { coingecko: 'https://api.coingecko.com/api/v3', finnhub: 'https://finnhub.io/api/v1' }
+const DATA_STREAMS_URLS = {
+  real: 'https://api.dataengine.chain.link',
+  test: 'https://api.testnet-dataengine.chain.link',
+}
 /**
  * Variables required for payment on another chain, because the Worker knows only its own chain's contracts and settles
  * only there.
@@ -88,6 +92,9 @@ export type HttpPriceProviderConfig = {
 /** Where prices come from; `local` repeats the oracle's own prices, for development chains. */
 export type PriceProviderConfig = { kind: 'local' } | HttpPriceProviderConfig
 
+/** The provider of signed price reports. */
+export type DataStreamsConfig = { url: string; key: string; secret: string }
+
 /** How the registration fee is paid (x402 scheme `exact`). The FeeManager supplies undefined fields. */
 export type PaymentConfig = {
   /** CAIP-2. It may be another chain than the deployment's. */
@@ -147,6 +154,8 @@ export type Config = {
   /** Whether equity market hours apply to exits, price refreshes and stale-price messages. */
   respectSessions: boolean
   priceProvider: PriceProviderConfig | undefined
+  /** The provider of signed reports; undefined without credentials. */
+  dataStreams: DataStreamsConfig | undefined
   /** `unusable` if payment is enabled but misconfigured: then registrations are rejected instead of being free. */
   payment: PaymentConfig | 'unusable' | undefined
   /** Who may refresh prices: holders of the secret, any caller once per interval, or no caller. */
@@ -317,6 +326,14 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     }
   }
 
+  function parseDataStreams(): DataStreamsConfig | undefined {
+    const [key, secret] = [read('DATA_STREAMS_KEY'), read('DATA_STREAMS_SECRET')]
+    if (key === undefined && secret === undefined) return undefined
+    if (key === undefined) return reject('DATA_STREAMS_KEY', 'must be set together with DATA_STREAMS_SECRET')
+    if (secret === undefined) return reject('DATA_STREAMS_SECRET', 'must be set together with DATA_STREAMS_KEY')
+    return { url: read('DATA_STREAMS_URL') ?? DATA_STREAMS_URLS[isRealMoney ? 'real' : 'test'], key, secret }
+  }
+
   function parseWebhooks(): WebhookConfig | undefined {
     if (chain === undefined) return undefined
     const webhooks = readTogether(() => ({
@@ -368,6 +385,7 @@ export function parseConfig(environment: Partial<Record<string, unknown>>): Conf
     reporterKey: read('REPORTER_PRIVATE_KEY')?.[0],
     respectSessions: read('MARKET_SESSIONS'),
     priceProvider: parsePriceProvider(),
+    dataStreams: parseDataStreams(),
     payment: parsePayment(),
     priceRefresh: parsePriceRefresh(),
     operatorSecret: read('OPERATOR_SECRET'),

@@ -327,6 +327,24 @@ export const variables = {
     default: '{}',
     meaning: "JSON `{symbol: id}` for symbols that differ from the provider's",
   },
+  DATA_STREAMS_URL: {
+    group: 'prices',
+    schema: httpUrl,
+    meaning: 'base URL of the provider of signed reports (Chainlink Data Streams)',
+    otherwise: "the provider's, for real money or for tests like the chain",
+  },
+  DATA_STREAMS_KEY: {
+    group: 'prices',
+    schema: z.string(),
+    secret: true,
+    meaning: 'API key for signed reports; needed for tokens whose oracle source is reports',
+  },
+  DATA_STREAMS_SECRET: {
+    group: 'prices',
+    schema: z.string(),
+    secret: true,
+    meaning: 'secret that belongs to `DATA_STREAMS_KEY`',
+  },
   ORACLE_UPDATER_PRIVATE_KEY: {
     group: 'prices',
     schema: privateKeys,

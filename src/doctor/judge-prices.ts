@@ -35,7 +35,8 @@ export function judgePrices(
     const calendar = calendarOf(token.session)
     const { session, nextOpen } = marketHours(calendar, Number(quote.at))
     const isOpen = session !== 'closed'
-    const isOverdue = quote.stale && hasTradedLongEnough(calendar, Number(quote.at))
+    // Of the other sources, each trade brings a price along.
+    const isOverdue = quote.stale && quote.source === 'updater' && hasTradedLongEnough(calendar, Number(quote.at))
     return {
       symbol,
       quote,
@@ -48,8 +49,10 @@ export function judgePrices(
   const overdue = prices.flatMap(({ symbol, isOverdue }) => (isOverdue ? [symbol] : []))
   const closed = prices.filter(({ isMarketClosed }) => isMarketClosed)
   const openings = closed.flatMap(({ nextOpen }) => nextOpen ?? [])
-  const left = prices.flatMap(({ quote: { stale, updatedAt, at }, maxAgeSeconds, isMarketClosed }) =>
-    stale || maxAgeSeconds === 0n || isMarketClosed ? [] : [Number(updatedAt + maxAgeSeconds - at)],
+  const left = prices.flatMap(({ quote: { stale, updatedAt, at, source }, maxAgeSeconds, isMarketClosed }) =>
+    source !== 'updater' || stale || maxAgeSeconds === 0n || isMarketClosed
+      ? []
+      : [Number(updatedAt + maxAgeSeconds - at)],
   )
   return {
     prices,

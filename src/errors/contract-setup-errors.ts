@@ -55,6 +55,15 @@ export const contractSetupErrors = {
   ERC20_INVALID_SENDER: miswired<{ sender: Address }>(({ sender }) => `${sender} cannot send tokens`),
   ERC20_INVALID_SPENDER: miswired<{ spender: Address }>(({ spender }) => `${spender} cannot be approved`),
   SAFE_ERC20_FAILED_OPERATION: miswired<{ token: Address }>(({ token }) => `a transfer of the token ${token} failed`),
+  INVALID_SOURCE: rejected<{ asset: Address }>(({ asset }) => `the source of the price of ${asset} is incomplete`),
+  STREAM_TAKEN: rejected<{ feedId: Hex; asset: Address }>(
+    ({ feedId, asset }) => `the stream ${feedId} is the source of ${asset} already`,
+  ),
+  UNKNOWN_SCHEMA: rejected<{ feedId: Hex }>(({ feedId }) => `the reports of stream ${feedId} have an unknown schema`),
+  NOT_UPDATER_SOURCE: rejected<{ asset: Address }>(
+    ({ asset }) => `the price of ${asset} does not come from the updater`,
+  ),
+  NOT_FEED_SOURCE: rejected<{ asset: Address }>(({ asset }) => `the price of ${asset} does not come from a push feed`),
   TRADE_IN_PROGRESS: miswired(() => 'the vault is in the middle of a trade'),
   REENTRANCY_GUARD_REENTRANT_CALL: miswired(() => 'a contract called back into another one'),
   INVALID_SHORT_STRING: miswired(() => "a contract's EIP-712 name or version is invalid"),

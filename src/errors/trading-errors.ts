@@ -1,7 +1,7 @@
 import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import { type TransferRefusal, transferRefusals } from '@agent-trading-service/protocol/transfer-refusal'
-import type { Address } from 'viem'
-import { row } from './refusal.ts'
+import type { Address, Hex } from 'viem'
+import { type ErrorRow, type Facts, row } from './refusal.ts'
 
 const CHECK_MAXIMUM = "Stay within the quote's maxUsdcAmountHuman"
 
@@ -154,6 +154,17 @@ export const tradePolicyErrors = {
 
 const OPERATOR = 'Report it to the operator of the deployment.'
 
+/** The oracle refuses what a call brought along as a price. */
+const reportRefused = <F extends Facts = Record<never, never>>(problem: (facts: F) => string): ErrorRow<F> =>
+  row<F>({
+    status: 400,
+    sentence: facts => `The oracle does not take the price that came with the call: ${problem(facts)}.`,
+    remedy:
+      'Nothing was traded. Try again in a moment: each attempt brings the newest report. GET /prices shows what the oracle has.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  })
+
 /** Oracle prices, market-data providers and the venue. Prices have 8 decimals, times are Unix seconds. */
 export const marketErrors = {
   TOKEN_NOT_QUOTED: row<{ asset: Address }>({
@@ -258,6 +269,40 @@ export const marketErrors = {
       `The price ${given} of ${asset} deviates from ${held} by more than ${maxDeviationBps} basis points.`,
     remedy: 'Ask the oracle admin to post a larger move.',
   }),
+  PRICE_REPORTS_UNAVAILABLE: row<{ problem: string; digest?: Hex }>({
+    status: 503,
+    sentence: ({ problem }) =>
+      `The price of this token comes with each trade as a report that its provider signs, and there is none now: ${problem}.`,
+    remedy: 'Nothing was sent and no price was invented. Try again in a moment; exits are retried first.',
+    retryable: true,
+    retryAfterSeconds: 2,
+  }),
+  REPORT_EXPIRED: reportRefused<{ asset: Address; expiresAt: bigint }>(
+    ({ asset, expiresAt }) => `the one of ${asset} expired at ${expiresAt}`,
+  ),
+  REPORT_NOT_VERIFIED: reportRefused<{ feedId: Hex; reason: Hex }>(
+    ({ feedId }) => `the verifier does not accept the signatures of the one of stream ${feedId}`,
+  ),
+  MALFORMED_REPORT: reportRefused(() => 'it is not encoded as its schema says'),
+  UNKNOWN_STREAM: reportRefused<{ feedId: Hex }>(({ feedId }) => `no token takes its price from stream ${feedId}`),
+  PRICE_FROM_FUTURE: reportRefused<{ asset: Address; observedAt: bigint }>(
+    ({ asset, observedAt }) => `the price of ${asset} was observed at ${observedAt}, which is later than now`,
+  ),
+  MARKET_NOT_TRADING: reportRefused<{ asset: Address; status: bigint }>(
+    ({ asset, status }) => `the market of ${asset} does not trade, its status is ${status}`,
+  ),
+  SPREAD_TOO_WIDE: reportRefused<{ asset: Address; spreadBps: bigint; maxSpreadBps: bigint }>(
+    ({ asset, spreadBps, maxSpreadBps }) =>
+      `bid and ask of ${asset} are ${spreadBps} basis points apart, the limit is ${maxSpreadBps}`,
+  ),
+  MULTIPLIER_UNKNOWN: reportRefused<{ asset: Address }>(
+    ({ asset }) => `the token ${asset} does not say for how many shares it stands`,
+  ),
+  PRICE_BEFORE_MULTIPLIER: reportRefused<{ asset: Address; observedAt: bigint; effectiveAt: bigint }>(
+    ({ asset, observedAt, effectiveAt }) =>
+      `the price of ${asset} was observed at ${observedAt}, before its multiplier changed at ${effectiveAt}`,
+  ),
+  FEED_PAUSED: reportRefused<{ asset: Address }>(({ asset }) => `the issuer of ${asset} has paused its push feed`),
   PRICE_PROVIDER_FAILED: row<{ provider: string; problem: string; skipped?: readonly object[] }>({
     status: 502,
     sentence: ({ provider, problem }) => `The market-data provider ${provider} returned no usable price: ${problem}.`,

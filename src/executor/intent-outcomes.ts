@@ -9,7 +9,8 @@ import { FILLER_ACCOUNT, type GasCharge } from './gas-budgets.ts'
 import { priceWithL1, weightOfGas } from './gas-price.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
-import type { Call, RelayOutcome } from './relay-types.ts'
+import type { RelayOutcome } from './relay-types.ts'
+import { callOf } from './signing-account.ts'
 
 // Records receipts in the journal and resolves the outcomes that callers wait for.
 
@@ -120,14 +121,13 @@ function chargeOf(
 
 async function explainRevert(lane: Lane, digest: Hex, attempt: Attempt, blockNumber: number): Promise<void> {
   const { journal, waiters } = lane
-  const call = journal.intents.find(digest)?.call
   // During the replay the intent may be relayed again. That relay waits for its own outcome.
   const waiter = waiters.get(digest)
   waiters.delete(digest)
   const { hash } = attempt
   let revertData: Hex | undefined
   try {
-    revertData = call && (await replayRevert(lane, { call, attempt, blockNumber }))
+    revertData = await replayRevert(lane, { attempt, blockNumber })
     const isLatest =
       journal.attempts.ofIntent(digest).at(-1)?.hash === hash && journal.intents.find(digest)?.state === 'reverted'
     if (revertData !== undefined && isLatest) journal.intents.setState(digest, 'reverted', { blockNumber, revertData })
@@ -143,8 +143,9 @@ async function explainRevert(lane: Lane, digest: Hex, attempt: Attempt, blockNum
  */
 async function replayRevert(
   { rpc, address }: Lane,
-  { call, attempt, blockNumber }: { call: Call; attempt: Attempt; blockNumber: number },
+  { attempt, blockNumber }: { attempt: Attempt; blockNumber: number },
 ): Promise<Hex | undefined> {
+  const call = callOf(attempt.raw)
   const parameters = { from: address, to: call.to, data: call.data, gas: numberToHex(attempt.gas) }
   for (const block of [blockNumber - 1, blockNumber]) {
     const response = await rpc.call(callRequest(parameters, block)).catch(ignoreUnreachable)

@@ -3,7 +3,7 @@ import type { AttemptPurpose, AttemptState, AttemptSummary } from './attempt-tab
 import type { IntentState, IntentSummary } from './intent-table.ts'
 import type { Lane, OpenRequest } from './lane.ts'
 import { isRetryable } from './relay-intent.ts'
-import type { Call, IntentKind } from './relay-types.ts'
+import type { Call, IntentKind, PricesOfCall } from './relay-types.ts'
 import { groupOf, signerOf } from './requester.ts'
 import { isBeingSent } from './send-attempt.ts'
 import type { Journal } from './store.ts'
@@ -31,6 +31,8 @@ export type IntentRecord = {
   note?: string
   /** The call that carries the signed intent. Notices of new states have none; a rejected intent may have no data. */
   call?: Call
+  /** The prices that the call brings along. */
+  prices?: PricesOfCall
   state: IntentState
   attempts: AttemptRecord[]
   revertData?: Hex
@@ -56,8 +58,8 @@ export type SentTransaction = {
 export function findIntentRecord(journal: Journal, lane: Lane | undefined, digest: Hex): IntentRecord | undefined {
   const intent = journal.intents.find(digest)
   const record = toRecord(lane, digest, intent, () => journal.attempts.ofIntent(digest))
-  const call = (findOpen(lane, digest, intent)?.request ?? intent)?.call
-  return record && { ...record, ...(call && { call }) }
+  const { call, prices } = findOpen(lane, digest, intent)?.request ?? intent ?? {}
+  return record && { ...record, ...(call && { call }), ...(prices && { prices }) }
 }
 
 /** Returns what a lane knows about several intents, without their calls and with two statements. */

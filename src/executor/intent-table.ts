@@ -1,5 +1,5 @@
 import type { Address, Hex } from 'viem'
-import type { Call, IntentKind, RelayRequest } from './relay-types.ts'
+import type { Call, IntentKind, PricesOfCall, RelayRequest } from './relay-types.ts'
 import { groupOf, partyOf, signerOf } from './requester.ts'
 
 /**
@@ -11,7 +11,7 @@ export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' |
 /** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Pick<
   JournalIntent,
-  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'party' | 'signer' | 'note' | 'bodyHash'
+  'digest' | 'kind' | 'group' | 'groupNonce' | 'call' | 'prices' | 'party' | 'signer' | 'note' | 'bodyHash'
 > & { deadline: bigint; spenders: readonly string[] }
 
 /** Returns a request as the journal records it. */
@@ -22,6 +22,7 @@ export const toAdmitted = (request: RelayRequest, spenders: readonly string[]): 
   groupNonce: request.groupNonce,
   deadline: request.deadline,
   call: request.call,
+  prices: request.prices,
   party: partyOf(request.by),
   signer: signerOf(request.by) ?? null,
   note: request.note ?? null,
@@ -37,6 +38,8 @@ export type JournalIntent = {
   groupNonce: string
   deadline: number
   call: Call
+  /** The prices that the call brings along each time it is signed; undefined if it needs none. */
+  prices: PricesOfCall | undefined
   /** The accounts that pay for its gas. */
   spenders: string[]
   /** Whose reverts it counts among. */
@@ -58,7 +61,7 @@ export type JournalIntent = {
 type IntentResult = Pick<JournalIntent, 'state' | 'revertData' | 'reason' | 'blockNumber' | 'updatedAt'>
 
 /** An intent without what is large. */
-export type IntentSummary = Omit<JournalIntent, 'call'>
+export type IntentSummary = Omit<JournalIntent, 'call' | 'prices'>
 
 const DAY_SECONDS = 86_400
 /** A signed body may have any deadline. Its row is kept as if the deadline were at most this far away. */
@@ -119,6 +122,7 @@ export function intentTable(
   const toIntent = (row: IntentRow): JournalIntent => ({
     ...toSummary(row),
     call: { to: row.target as Address, data: row.data as Hex },
+    prices: row.prices === null ? undefined : (JSON.parse(row.prices as string) as PricesOfCall),
   })
 
   const toSummary = (row: IntentRow): IntentSummary => ({
@@ -155,21 +159,21 @@ export function intentTable(
     const now = Date.now()
     const nowSeconds = Math.floor(now / 1000)
     const rows = requests.map(request => {
-      const { digest, kind, group, groupNonce, deadline, call, party, signer, note, bodyHash, nonce } = request
+      const { digest, kind, group, groupNonce, deadline, call, prices, party, signer, note, bodyHash, nonce } = request
       const deadlineSeconds = storedDeadlineOf(deadline)
       const pruneAt = Math.min(deadlineSeconds, nowSeconds + MAX_DEADLINE_SECONDS) + DAY_SECONDS
       const spenders = JSON.stringify(request.spenders)
       return [
         ...[digest, kind, group, groupNonce, deadlineSeconds, call.to, call.data],
-        ...[pruneAt, spenders, party, signer, note, nonce, bodyHash],
+        ...[pruneAt, spenders, party, signer, note, nonce, bodyHash, prices ? JSON.stringify(prices) : null],
       ]
     })
     sql.exec(
-      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, nonces, body_hash, state, created_at, updated_at)
+      `INSERT INTO intent (digest, kind, "group", group_nonce, deadline, target, data, prune_at, spenders, party, signer, note, nonces, body_hash, prices, state, created_at, updated_at)
        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8,
-         value ->> 9, value ->> 10, value ->> 11, json_array(value ->> 12), value ->> 13, 'prepared', ?2, ?2
+         value ->> 9, value ->> 10, value ->> 11, json_array(value ->> 12), value ->> 13, value ->> 14, 'prepared', ?2, ?2
        FROM json_each(?1) WHERE true
-       ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, state = excluded.state, revert_data = NULL,
+       ON CONFLICT (digest) DO UPDATE SET target = excluded.target, data = excluded.data, prices = excluded.prices, state = excluded.state, revert_data = NULL,
          reason = NULL, block_number = NULL, updated_at = excluded.updated_at, prune_at = excluded.prune_at, spenders = excluded.spenders,
          note = coalesce(note, excluded.note), body_hash = excluded.body_hash, nonces = json_insert(nonces, '$[#]', excluded.nonces ->> 0)`,
       JSON.stringify(rows),

@@ -1,8 +1,11 @@
 import type { Address, Hex } from 'viem'
+import { encodeWithPrices } from '../chain/carried-prices.ts'
+import { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concurrency.ts'
 import { type GasPrices, parseConfig } from '../config/config.ts'
 import { logEvent } from '../log.ts'
+import { createPriceReports, type PriceReports } from '../price-providers/data-streams.ts'
 import { createBatcher } from '../rpc/batcher.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
 import type { Submission } from '../rpc/submit.ts'
@@ -23,7 +26,7 @@ import {
   recordForeignTransactions,
 } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
-import type { IntentKind, RelayOutcome, RelayRequest } from './relay-types.ts'
+import { type Call, EXIT_KINDS, type IntentKind, type RelayOutcome, type RelayRequest } from './relay-types.ts'
 import { createRevertCounter, MAX_REVERT_AGE_MS, type RevertCounter } from './revert-counter.ts'
 import { accountNames, addressOfKey, type SigningAccount, signingAccountOf } from './signing-account.ts'
 import { createSimulator, type GasCost, type Simulate } from './simulation.ts'
@@ -54,7 +57,13 @@ type LaneParts = {
 /** A request that the lane is working on. `receivedAt` is in milliseconds. */
 export type OpenRequest = { request: RelayRequest; receivedAt: number; outcome: Promise<RelayOutcome> }
 /** A request that waits for its nonce. */
-export type UnsignedRequest = { request: AdmittedRequest; gas: number; prepared: PromiseWithResolvers<Attempt> }
+export type UnsignedRequest = {
+  request: AdmittedRequest
+  /** The request's call with the prices that it brings along. */
+  call: Call
+  gas: number
+  prepared: PromiseWithResolvers<Attempt>
+}
 /** An attempt that waits for its first send. The deadline is in epoch milliseconds. */
 export type WaitingAttempt = { attempt: Attempt; deadline: number; submission: PromiseWithResolvers<Submission> }
 
@@ -89,6 +98,7 @@ export class Lane {
   readonly simulate: Simulate
   readonly gasCost: (kind: IntentKind) => Promise<GasCost>
   readonly l1Gas: L1Gas
+  readonly reports: PriceReports
   readonly sync: () => Promise<void>
   readonly onReceived: (digest: Hex) => void
   readonly forwardLogs: ReturnType<typeof createReceiptForwarder>
@@ -176,6 +186,7 @@ export class Lane {
   accountState = ''
 
   readonly #priorityFeeWei: bigint
+  readonly #oracle: Address
 
   /** Throws if no chain is configured, or no key for the address. */
   constructor({ address, env, journal, alarm, sync, onReceived }: LaneObject, parts: LaneParts) {
@@ -193,12 +204,14 @@ export class Lane {
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei
+    this.#oracle = chain.contracts.PriceOracle
     const { id: chainId, makesBlocksOnDemand } = chain
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId, makesBlocksOnDemand })
     const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, () => this.head?.isArbitrum === true)
     this.simulate = simulate
     this.gasCost = gasCost
     this.l1Gas = l1Gas
+    this.reports = createPriceReports(config.dataStreams, createSharedReads)
     this.reverts = createRevertCounter(journal.attempts.revertsSince(Date.now() - MAX_REVERT_AGE_MS))
     this.gasPrices = config.gasPrices
     this.gasBudgets = createGasBudgets(journal.gasLevels, config.gasBudgets, {
@@ -313,6 +326,17 @@ export class Lane {
   get recentBlock(): bigint | undefined {
     const { number, at } = this.#newestBlock
     return Date.now() - at < BLOCK_MEMORY_MS ? number : undefined
+  }
+
+  /**
+   * Returns a call as it is sent now, with the newest prices that it needs: all calls of a moment bring the same ones,
+   * of which the oracle verifies the first. Throws PRICE_REPORTS_UNAVAILABLE.
+   */
+  async withPrices({ kind, call, prices }: Pick<RelayRequest, 'kind' | 'call' | 'prices'>): Promise<Call> {
+    if (prices === undefined) return call
+    const isExit = kind === 'exit' || EXIT_KINDS.includes(kind)
+    const carried = 'reports' in prices ? prices : await this.reports.carriedFor(prices, { isExit })
+    return { to: call.to, data: encodeWithPrices(this.#oracle, carried, call.data) }
   }
 
   feesAt(head: ChainHead): TransactionFees {

@@ -126,6 +126,8 @@ export function refusalOfUnsent(outcome: UnsentOutcome, digest: Hex): Refusal {
         maxGasPriceWei: `${maxGasPriceWei}`,
       })
     }
+    case 'unpriced':
+      return refuse('PRICE_REPORTS_UNAVAILABLE', { problem: outcome.problem, digest })
     case 'paused':
       return refuse('EXECUTOR_PAUSED', { digest }, { retryAfterSeconds: outcome.retryAfterSeconds })
     case 'unfunded':

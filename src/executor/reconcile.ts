@@ -11,8 +11,7 @@ import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.t
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { findNonceUse, recordForeignTransactions } from './pause-rules.ts'
-import { runsStrangersCode } from './requester.ts'
-import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded } from './send-attempt.ts'
+import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded, simulateNow } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 
 /** A block that is this deep is final. */
@@ -289,7 +288,7 @@ function takeBack(lane: Lane, digest: Hex) {
  */
 async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promise<void> {
   const { journal, rpc, address } = lane
-  const { digest, kind, deadline, call } = intent
+  const { digest, deadline } = intent
   // The reorg check observes reverted ones.
   const attempts = journal.attempts.ofIntent(digest).filter(({ state }) => state !== 'reverted')
   const receipts = await readReceipts(rpc, { address, nonce: head.nonce, attempts })
@@ -300,17 +299,11 @@ async function renew(lane: Lane, intent: JournalIntent, head: ChainHead): Promis
   }
   if (receipts.includes(undefined)) return // an attempt without a response may have been executed
   if (deadline < head.timestamp) return reject(lane, digest, { reason: DEADLINE_PASSED })
-  const simulation = await lane.simulate({
-    kind,
-    call,
-    fees: lane.feesAt(head),
-    state: { block: lane.recentBlock },
-    runsStrangersCode: runsStrangersCode(intent),
-  })
+  const { call, simulation } = await simulateNow(lane, intent, head)
   if (simulation.kind === 'rejected') return reject(lane, digest, { data: simulation.data, reason: simulation.message })
   if (simulation.kind !== 'passed') return
   const request = { ...intent, deadline: BigInt(deadline) }
-  sendUntilIncluded(lane, await signAtNextNonce(lane, request, simulation.gas)).catch(logUnexpected)
+  sendUntilIncluded(lane, await signAtNextNonce(lane, request, { call, gas: simulation.gas })).catch(logUnexpected)
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { Hex } from 'viem'
 import { newest } from '../chain/min-blocks.ts'
 import { timeIfOld } from '../clock.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { toRefusal } from '../errors/refuse.ts'
 import { ignoreUnreachable, logUnexpected } from '../rpc/node-errors.ts'
 import type { ChainHead } from './chain-head.ts'
 import { priceWithL1, refusalOfPrice, weightOfGas } from './gas-price.ts'
@@ -149,7 +151,9 @@ async function submit(
   const priceRefusal = refusalOfPrice(request, lane.gasPriceAt(head), lane.gasPrices)
   if (priceRefusal) return priceRefusal
   let fees = lane.feesAt(head)
-  const { kind, call, by } = request
+  const call = await lane.withPrices(request).catch(toRefusal)
+  if (call instanceof Refusal) return unpriced(call)
+  const { kind, by } = request
   const runsCode = runsStrangersCode({ kind, spenders: spendersOf(by) })
   const simulateAt = (at: ChainHead, block?: bigint) => {
     const state = { block, time: timeIfOld({ timestamp: BigInt(at.timestamp) }) }
@@ -193,11 +197,13 @@ async function submit(
     weightOfGas(gasPriceWei, lane.gasPrices),
   )
   if (!Array.isArray(spenders)) return { state: 'exhausted', shortage: spenders }
-  const attempt = await signAtNextNonce(lane, toAdmitted(request, spenders), simulation.gas)
+  const attempt = await signAtNextNonce(lane, toAdmitted(request, spenders), { call, gas: simulation.gas })
   void alarm.passOften()
   sendUntilIncluded(lane, attempt).catch(logUnexpected)
   return 'in flight'
 }
+
+const unpriced = ({ body }: Refusal): RelayOutcome => ({ state: 'unpriced', problem: `${body.details?.problem}` })
 
 function pauseForFunds(lane: Lane, cost: bigint): RelayOutcome {
   lane.pauseForFunds(cost)

@@ -1,8 +1,12 @@
 import type { Address, Hex } from 'viem'
+import type { CarriedPrices, PriceNeed } from '../chain/carried-prices.ts'
 import type { GasBudgetName } from '../config/config.ts'
 
 /** A contract call that the executor account sends. It transfers no value. */
 export type Call = { to: Address; data: Hex }
+
+/** The prices that a call brings along: the newest of what it needs, or those that prove why it is made. */
+export type PricesOfCall = PriceNeed | CarriedPrices
 
 export type IntentKind =
   | 'open'
@@ -56,6 +60,7 @@ export type RelayRequest = {
   /** Unix seconds, compared with block timestamps. */
   deadline: bigint
   call: Call
+  prices?: PricesOfCall | undefined
   /**
    * The block at which the request was checked. It is simulated on that state or a newer one, whichever node responds.
    */
@@ -111,10 +116,15 @@ export type RelayOutcome =
   | { state: 'exhausted'; shortage: GasShortage }
   /** Gas, with the call's data on L1, costs more than the operator accepts for this kind. Nothing was signed. */
   | { state: 'costly'; gasPriceWei: bigint; maxGasPriceWei: bigint }
+  /** The provider of the prices that the call brings along fails. Nothing was signed. */
+  | { state: 'unpriced'; problem: string }
   /** The executor account cannot pay for gas. Nothing was signed. */
   | { state: 'unfunded' }
   /** Someone else sends from the executor account. Nothing was signed. */
   | { state: 'paused'; retryAfterSeconds: number }
 
 /** An outcome after which nothing was signed, because the lane does not accept the request now. */
-export type UnsentOutcome = Extract<RelayOutcome, { state: 'busy' | 'exhausted' | 'costly' | 'unfunded' | 'paused' }>
+export type UnsentOutcome = Extract<
+  RelayOutcome,
+  { state: 'busy' | 'exhausted' | 'costly' | 'unpriced' | 'unfunded' | 'paused' }
+>

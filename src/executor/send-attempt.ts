@@ -3,12 +3,16 @@ import { logEvent } from '../log.ts'
 import { ignoreUnreachable, logUnexpected } from '../rpc/node-errors.ts'
 import { type Submission, type SubmitOptions, sendBatchSize, submit, submitBatch } from '../rpc/submit.ts'
 import type { Attempt } from './attempt-table.ts'
+import type { ChainHead } from './chain-head.ts'
 import { isPendingUntil, observeBlock } from './inclusion-watch.ts'
 import { include } from './intent-outcomes.ts'
+import type { JournalIntent } from './intent-table.ts'
 import type { Lane, WaitingAttempt } from './lane.ts'
+import type { Call } from './relay-types.ts'
 import { runsStrangersCode } from './requester.ts'
 import { cancelGas, signReplacement } from './sign-attempt.ts'
 import { feesOf } from './signing-account.ts'
+import type { SimulationResult } from './simulation.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
 
@@ -70,7 +74,9 @@ export async function raiseFee(lane: Lane, attempt: Attempt): Promise<boolean> {
   if (offered.maxFeePerGas >= asked.maxFeePerGas && offered.maxPriorityFeePerGas >= asked.maxPriorityFeePerGas)
     return false
   const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
-  const replacement = await signReplacement(lane, attempt, intent && { call: intent.call, gas: attempt.gas })
+  const next = intent?.prices ? await renewed(lane, intent, head) : intent && { call: intent.call, gas: attempt.gas }
+  if (intent && next === undefined) return false
+  const replacement = await signReplacement(lane, attempt, next)
   sendUntilIncluded(lane, replacement).catch(logUnexpected)
   return true
 }
@@ -88,20 +94,37 @@ async function raiseGas(lane: Lane, attempt: Attempt, reason: string): Promise<v
     if ((await cancelGas(lane)) > attempt.gas) await sendUntilIncluded(lane, await signReplacement(lane, attempt))
     return
   }
-  const { kind, call } = intent
-  const fees = lane.feesAt(lane.head)
-  const simulation = await lane.simulate({
-    kind,
-    call,
-    fees,
-    state: { block: lane.recentBlock },
-    isFresh: true,
-    runsStrangersCode: runsStrangersCode(intent),
-  })
+  const { call, simulation } = await simulateNow(lane, intent, lane.head, { isFresh: true })
   if (simulation.kind === 'passed' && simulation.gas > attempt.gas && isLatest(lane, attempt))
     return sendUntilIncluded(lane, await signReplacement(lane, attempt, { call, gas: simulation.gas }))
   if (simulation.kind === 'unreachable' || simulation.kind === 'fee too low') return
   await cancel(lane, attempt, simulation.kind === 'rejected' ? simulation.message : reason)
+}
+
+/** Simulates an intent's call as it would be sent now. */
+export async function simulateNow(
+  lane: Lane,
+  intent: JournalIntent,
+  head: ChainHead,
+  { isFresh = false }: { isFresh?: boolean } = {},
+): Promise<{ call: Call; simulation: SimulationResult }> {
+  const call = await lane.withPrices(intent).catch(() => undefined)
+  if (call === undefined) return { call: intent.call, simulation: { kind: 'unreachable' } }
+  const simulation = await lane.simulate({
+    kind: intent.kind,
+    call,
+    fees: lane.feesAt(head),
+    state: { block: lane.recentBlock },
+    isFresh,
+    runsStrangersCode: runsStrangersCode(intent),
+  })
+  return { call, simulation }
+}
+
+/** Returns an intent's call with the newest prices and the gas that it needs; undefined if it does not pass. */
+async function renewed(lane: Lane, intent: JournalIntent, head: ChainHead) {
+  const { call, simulation } = await simulateNow(lane, intent, head)
+  return simulation.kind === 'passed' ? { call, gas: simulation.gas } : undefined
 }
 
 /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides the intent's outcome. */

@@ -18,10 +18,16 @@ const MAX_SIGNED_PER_TURN = 32
 /** The maximum age of the head that prices a replacement. */
 const MAX_HEAD_AGE_MS = 1_000
 
-/** Signs a request at the next nonce. Resolves once its bytes are in the journal. */
-export function signAtNextNonce(lane: Lane, request: AdmittedRequest, gas: number): Promise<Attempt> {
+/**
+ * Signs a request at the next nonce, with the call as it was simulated. Resolves once its bytes are in the journal.
+ */
+export function signAtNextNonce(
+  lane: Lane,
+  request: AdmittedRequest,
+  { call, gas }: Pick<UnsignedRequest, 'call' | 'gas'>,
+): Promise<Attempt> {
   const prepared = Promise.withResolvers<Attempt>()
-  lane.unsigned.push({ request, gas, prepared })
+  lane.unsigned.push({ request, call, gas, prepared })
   void signAll(lane)
   return prepared.promise
 }
@@ -47,9 +53,9 @@ async function signAll(lane: Lane): Promise<void> {
  */
 async function signTurn(lane: Lane, requests: readonly UnsignedRequest[], fees: TransactionFees): Promise<void> {
   const signed: (Pick<UnsignedRequest, 'request' | 'prepared'> & { attempt: Attempt })[] = []
-  for (const { request, gas, prepared } of requests) {
+  for (const { request, call, gas, prepared } of requests) {
     try {
-      const transaction = { nonce: lane.nextNonce + signed.length, gas, call: request.call, fees }
+      const transaction = { nonce: lane.nextNonce + signed.length, gas, call, fees }
       signed.push({ request, attempt: await sign(lane, transaction, request.digest, 'call'), prepared })
     } catch (error) {
       prepared.reject(error)

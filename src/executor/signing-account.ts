@@ -3,6 +3,7 @@ import {
   bytesToHex,
   concatBytes,
   fromRlp,
+  getAddress,
   type Hex,
   hexToBytes,
   isAddressEqual,
@@ -42,6 +43,12 @@ export function feesOf(raw: Hex): TransactionFees {
   const [, , priorityFee, maxFee] = fromRlp(`0x${raw.slice(4)}`)
   const numberOf = (field: unknown) => (field === '0x' ? 0n : BigInt(`${field}`))
   return { maxPriorityFeePerGas: numberOf(priorityFee), maxFeePerGas: numberOf(maxFee) }
+}
+
+/** Returns the call of a signed transaction. */
+export function callOf(raw: Hex): Call {
+  const [, , , , , to, , data] = fromRlp(`0x${raw.slice(4)}`)
+  return { to: getAddress(`${to}`), data: `${data}` as Hex }
 }
 
 /** An account that signs transactions. Its key does not leave the closure. */

@@ -9,7 +9,7 @@ import { TYPICAL_GAS } from './gas-budgets.ts'
 import { createL1Gas, type L1Gas } from './l1-gas.ts'
 import type { Call, IntentKind } from './relay-types.ts'
 
-type SimulationResult =
+export type SimulationResult =
   | ({ kind: 'passed' } & GasLimits)
   | { kind: 'rejected'; data?: Hex; message: string }
   | { kind: 'unfunded' }

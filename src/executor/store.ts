@@ -35,6 +35,7 @@ const SCHEMA = `
 const UPGRADES = [
   `ALTER TABLE intent ADD COLUMN body_hash TEXT;
    CREATE INDEX intent_body ON intent (body_hash) WHERE kind IN ('register', 'link', 'owner');`,
+  'ALTER TABLE intent ADD COLUMN prices TEXT;',
 ]
 
 /**

@@ -1,8 +1,9 @@
 import { isBuy } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderEnd, orderMessage } from '@agent-trading-service/protocol/order-typed-data'
-import type { Hex } from 'viem'
+import type { Address, Hex } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { Call } from '../call.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getOrderTerms } from '../chain/read-order-terms.ts'
@@ -34,6 +35,7 @@ export async function placeOrder(
       message: { ...orderMessage(order), deadline },
       exits,
       data: accepted => encodeCall(orderBookAbi, 'placeOrder', [order, accepted]),
+      token: order.token,
       refusalOfTerms: () => orderRefusal(trading, order),
       findExecuted: async ({ digest }) => {
         const { order: known } = await history.order(agentId, digest)
@@ -86,7 +88,11 @@ type Signed = { signature: Hex; note?: string | undefined }
  * accepts.
  */
 type OrderMessage = Signed &
-  Pick<SignedBody, 'message' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & { data: (signature: Hex) => Hex }
+  Pick<SignedBody, 'message' | 'exits' | 'refusalOfTerms' | 'findExecuted'> & {
+    data: (signature: Hex) => Hex
+    /** The token whose price it needs. */
+    token?: Address
+  }
 
 function relay(
   context: Context,
@@ -95,7 +101,7 @@ function relay(
   read: () => Promise<OrderMessage>,
 ) {
   return relaySignedBody(context, call, { kind, nonce, by: repeatingAgent(agentId) }, async () => {
-    const { data, ...message } = await read()
+    const { data, token, ...message } = await read()
     const terms = await getOrderTerms(context.trading, agentId)
     const { agent, domain, block } = terms
     return {
@@ -103,6 +109,7 @@ function relay(
       terms,
       by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
       callWith: accepted => ({ to: domain.verifyingContract, data: data(accepted) }),
+      prices: token && priceNeedOf(context.trading, [token]),
     }
   })
 }

@@ -3,8 +3,10 @@ import type { OwnerPrimaryType as AnyOwnerPrimaryType, Message } from '@agent-tr
 import { type Address, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { type Call, OperationReply } from '../call.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
 import type { Block } from '../chain/configured-chain.ts'
 import { newest } from '../chain/min-blocks.ts'
+import { provenTokensOf } from '../chain/newest-prices.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
@@ -137,6 +139,9 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
       signature,
       terms: { domain: terms.domain, nonce: nextNonce, block },
       by: requesterOf(agentId, primaryType, { terms, block, signer }),
+      ...(functionName === 'lockFirstLoss' && {
+        prices: priceNeedOf(context.chain, await provenTokensOf(context.chain, terms.agent.vault)),
+      }),
       callWith: accepted => ({
         to: terms.contract,
         data: encodeFunctionData({

@@ -4,6 +4,7 @@ import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Domain, digestOf, type Message, reducesRisk } from '@agent-trading-service/protocol/typed-data'
 import type { Address, Hex } from 'viem'
 import { type Call, relayInTime, waitOutOfTurn } from '../call.ts'
+import type { PriceNeed } from '../chain/carried-prices.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { haltRefusal } from '../chain/halted-chain.ts'
 import type { RegistrationTerms } from '../chain/read-registration-terms.ts'
@@ -48,6 +49,8 @@ export type SignedBody = {
   by: Signatory
   /** Returns the call that carries the message and its signature, in the form that the contract accepts. */
   callWith: (signature: Hex) => RelayRequest['call']
+  /** The prices that the call brings along. */
+  prices?: PriceNeed | undefined
   /** Returns why this body is not relayed; called last, once its signature is valid. */
   refusalOfTerms?: (() => Promise<Refusal | undefined>) | undefined
   /** Returns the refusal of a contract error, with more than the error says. */
@@ -136,7 +139,7 @@ async function repeatAccepted(
   const accepted = call.submission && (await context[lane].findBody(by, call.submission.bodyHash, nonce))
   if (accepted?.call === undefined || accepted.signer === undefined) throw refusal
   const { digest, kind, groupNonce, deadline, signer } = accepted
-  const request: RelayRequest = { digest, kind, by, groupNonce, deadline, call: accepted.call }
+  const request: RelayRequest = { digest, kind, by, groupNonce, deadline, call: accepted.call, prices: accepted.prices }
   const isExecuted = accepted.state === 'mined' || accepted.state === 'final'
   const receipt = await payments?.receiptOf(signer, digest)
   const relay = () => relayRequest(context, call, context[lane], { request, signer, receipt, payments })
@@ -209,6 +212,7 @@ async function relayKnownBody(context: Context, call: Call, body: SignedBody): P
     call: body.callWith(signature),
     checkedAt: block.number,
     protects,
+    prices: body.prices,
     ...(messageKind.closesPosition?.(body.message) && { closesPosition: true }),
     ...(body.note !== undefined && { note: body.note }),
     ...(call.submission && { bodyHash: call.submission.bodyHash }),

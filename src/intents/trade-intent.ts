@@ -6,7 +6,8 @@ import { positionIdIn } from '@agent-trading-service/protocol/ids-from-receipt'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Hex } from 'viem'
 import type { Call } from '../call.ts'
-import type { Block, Purchase } from '../chain/configured-chain.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
+import type { Block, Traded } from '../chain/configured-chain.ts'
 import { getSigningTerms, getTerms, type SigningTerms, type TermsSubject } from '../chain/read-intent-terms.ts'
 import { readDollarBlock } from '../chain/token-restrictions.ts'
 import { nowAt } from '../clock.ts'
@@ -31,8 +32,8 @@ type TradeIntent = {
   kind: TradePrimaryType
   exits?: readonly ExitRule[]
   note?: string | undefined
-  /** What it buys, of which the router does not know whether its price is settled. */
-  purchase?: Purchase | undefined
+  /** What it trades. Of what it buys, the router does not know whether its price is settled. */
+  traded: Traded | undefined
 }
 
 /** What of an intent depends on the chain. */
@@ -59,8 +60,9 @@ export async function relayTradeIntent(
   const { agentId, kind, signature, nonce, exits, note } = intent
   const { TradeRouter } = trading.trading
   const execution = await relaySignedBody(context, call, { kind, nonce, by: repeatingAgent(agentId) }, async () => {
-    const terms = await getSigningTerms(trading, agentId, intent.purchase)
-    const { agent, block, bought } = terms
+    const isPurchase = kind === 'OpenPosition' || kind === 'AddToPosition'
+    const terms = await getSigningTerms(trading, agentId, { traded: intent.traded, isPurchase })
+    const { agent, block, token, bought } = terms
     const { message, data, refusalOfTerms } = await readContent(terms)
     return {
       message,
@@ -70,6 +72,7 @@ export async function relayTradeIntent(
       terms,
       by: { as: 'signer', agent: requestingAgent(agentId, agent, block), account: agent.signer },
       callWith: accepted => ({ to: TradeRouter, data: data(accepted) }),
+      prices: token && priceNeedOf(trading, [token]),
       refusalOfRevert: ({ data, context: facts }) =>
         refusalWithContext(
           { trading, config },

@@ -17,7 +17,7 @@ import { refuse } from '../errors/refuse.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
-import { marketTexts, ORACLE_DECIMALS, presentMarketSession } from '../resources/price.ts'
+import { marketTexts, ORACLE_DECIMALS, presentMarketSession, presentPrice } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { presentMultiplier } from '../resources/token.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
@@ -109,9 +109,11 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
       ...(remedy !== undefined && check.rule === 'freshPrice' && !check.pass && { remedy }),
     })),
     bindingRule: checks.find(({ pass }) => !pass)?.rule ?? tightestAmountRule(checks),
-    ...(token && { market: presentMarketSession(token.session, nowAt(block)) }),
+    ...(token && { market: presentMarketSession(token.session, nowAt(block)), price: presentPrice(token.quote) }),
     ...(warnings.length > 0 && { warnings }),
-    ...(gas?.cost && { estimatedGas: { l2: gas.cost.l2Gas, l1: gas.cost.l1Gas } }),
+    ...(gas?.cost && {
+      estimatedGas: { l2: gas.cost.l2Gas + (token?.quote.source === 'reports' ? REPORT_GAS : 0), l1: gas.cost.l1Gas },
+    }),
     serverTime: `${nowAt(block)}`,
     suggestedDeadline: `${deadline}`,
     ...(signable && {
@@ -121,6 +123,9 @@ export async function presentQuote<P extends SignerPrimaryType, B extends object
     asOf: presentAsOf(block),
   }
 }
+
+/** Verifying a report with six signatures; a call whose report another one has brought before pays nearly nothing. */
+const REPORT_GAS = 150_000
 
 const PURCHASES: readonly SignerPrimaryType[] = ['OpenPosition', 'AddToPosition']
 const RESTRICTED: Check = { rule: 'tokenTransferable', code: 'TOKEN_RESTRICTED', pass: false }

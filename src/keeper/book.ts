@@ -1,4 +1,5 @@
 import type { Address, Hex } from 'viem'
+import type { CarriedPrices } from '../chain/carried-prices.ts'
 import type { Market } from '../chain/watched-positions.ts'
 import type { OpenOrder } from './order-entry.ts'
 import { openOrderTable } from './order-table.ts'
@@ -12,6 +13,8 @@ export type ExitBatch = {
   /** Unix seconds. */
   deadline: bigint
   takesBatches: boolean
+  /** The prices that prove that the exits are due. */
+  prices?: CarriedPrices | undefined
   evaluations: Evaluation[]
 }
 

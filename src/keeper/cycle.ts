@@ -2,6 +2,7 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import { withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import type { Executor } from '../executor/client.ts'
@@ -9,7 +10,7 @@ import { logUnexpected } from '../rpc/node-errors.ts'
 import { batchesOf, inShares } from './batches.ts'
 import { type Book, type LastCycle, marketKey } from './book.ts'
 import { attributeExits } from './exit-attribution.ts'
-import { decideExit, marketDeferralOf } from './exit-decision.ts'
+import { decideExit, marketDeferralOf, observationOf } from './exit-decision.ts'
 import { createExitSender } from './exit-sender.ts'
 import { createOrderCycle } from './order-cycle.ts'
 import {
@@ -24,8 +25,9 @@ import {
   waitingEntry,
 } from './position-entry.ts'
 
-/** Exits per transaction. A full batch stays below the lane's gas ceiling. */
+/** Exits per transaction, and with reports, each of which may be verified. A full batch stays below the gas ceiling. */
 const MAX_BATCH = 24
+const MAX_BATCH_WITH_REPORTS = 12
 /** A head this many blocks below the previous one belongs to another chain. */
 const MAX_REORG = 100n
 /** How often the events of recently executed exits are read again. */
@@ -46,7 +48,7 @@ const MAX_REACHED = 1_200
 export type KeeperCycle = ReturnType<typeof createCycle>
 
 /** Read positions, with their entries from before the read. */
-type ReadPositions = WatchedPositions & { entriesBefore: ReadonlyMap<bigint, PositionEntry> }
+type ReadPositions = WatchedPositions & { entriesBefore: ReadonlyMap<bigint, PositionEntry>; batchSize: number }
 
 /** What a cycle does about the positions of one read. */
 type Pass = {
@@ -131,7 +133,7 @@ export function createCycle({
     const since = BigInt(previous?.blockNumber ?? first.block.number)
     const fired = passes.flatMap(({ watched, due, unattributed, recent }) => [
       attributeExits({ chain, executor, book }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
-      ...batchesOf(due, MAX_BATCH).map(batch => sender.fire(batch, watched)),
+      ...batchesOf(due, watched.batchSize).map(batch => sender.fire(batch, watched)),
     ])
     const exits = Promise.all(fired)
     exits.catch(() => undefined) // reported with the outcomes, once the orders were read
@@ -150,14 +152,17 @@ export function createCycle({
   ): Promise<ReadPositions> {
     const entriesBefore = new Map(entries.map(entry => [entry.positionId, entry]))
     const markets = [...book.markets(), ...entries, ...book.orders.held()]
-    const watched = await readWatchedPositions(chain, {
+    // A price that comes with the exit decides about it, so nothing is posted while nobody trades.
+    const tokens = [...markets.map(({ token }) => token), ...others]
+    const priced = await withHeldOrNewestPrices(chain, tokens)
+    const watched = await readWatchedPositions(priced, {
       positionIds: [...entriesBefore.keys()],
       ...(cursor !== undefined && { cursor }),
       markets,
       tokens: others,
       agentIds: entries.map(({ agentId }) => agentId),
     })
-    return { ...watched, entriesBefore }
+    return { ...watched, entriesBefore, batchSize: priced.carried ? MAX_BATCH_WITH_REPORTS : MAX_BATCH }
   }
 
   /** Reads and evaluates the positions that a price reaches and that the first read did not contain. */
@@ -210,7 +215,7 @@ export function createCycle({
       const isHidden = quote.stale || decision === 'priceUnsettled'
       if (decision !== 'due') return waitingEntry(known, isHidden ? 'notReached' : decision, time)
       if (isHeldByIssuer(known, market)) return waitingEntry(known, 'tokenRestricted', time)
-      const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === `${quote.roundId}`
+      const isTriedInRound = !isOwnerClosing(position) && known.triedRoundId === observationOf(quote)
       if (!inFlight.has(position.positionId) && known.nextTryAt <= Number(time.now) * 1_000 && !isTriedInRound)
         pass.due.push(position)
       return dueEntry(known, time.now)

@@ -1,5 +1,6 @@
 import { isTriggered } from '@agent-trading-service/protocol/exit-triggers'
 import { isMarketOpen, reasonOfStalePrice } from '@agent-trading-service/protocol/market-hours'
+import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import { watchedPnlBps } from '@agent-trading-service/protocol/pnl-bps'
 import {
   type ExitMarket,
@@ -11,6 +12,13 @@ import type { Deferral } from './position-entry.ts'
 
 /** Whether the hours of markets count. */
 type SessionRule = { respectSessions: boolean }
+
+/**
+ * Names the observation of a price. The round alone does not: a report is not posted before something uses it, so all
+ * reports until then would be the next round.
+ */
+export const observationOf = ({ roundId, updatedAt }: Pick<PriceQuote, 'roundId' | 'updatedAt'>): string =>
+  `${roundId}@${updatedAt}`
 
 type ExitDecision = 'notReached' | 'due' | Deferral
 

@@ -13,6 +13,7 @@ import type { TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { tradeRouter } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { attempt, call, readTree } from '../chain/read-tree.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
@@ -23,6 +24,7 @@ import type { RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
 import { createBatchSender } from './batch-sender.ts'
 import type { Book, ExitBatch } from './book.ts'
+import { observationOf } from './exit-decision.ts'
 import { chargedAfterwards, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import {
   deferredEntry,
@@ -63,12 +65,16 @@ export function createExitSender({
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
 
   /**
-   * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due. Resolves
-   * with their outcomes recorded.
+   * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due, with the
+   * reports of the simulation: they prove that the exits are due. Resolves with their outcomes recorded.
    */
   async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
     const { takesBatches, block } = watched
-    const passing = await passingOf(positions, watched)
+    const priced = await withHeldOrNewestPrices(
+      chain,
+      positions.map(({ token }) => token),
+    )
+    const passing = await passingOf(positions, watched, priced)
     if (passing === undefined) {
       // The node cannot run this batch. Halving it isolates the exit at fault from the others.
       const half = Math.ceil(positions.length / 2)
@@ -83,6 +89,7 @@ export function createExitSender({
           positionIds: batch.map(({ positionId }) => positionId),
           deadline: nowAt(block) + DEADLINE_SECONDS,
           takesBatches,
+          prices: priced.carried,
           evaluations: batch.map(position => evaluationOf(watched, position)),
         }),
       ),
@@ -95,10 +102,11 @@ export function createExitSender({
   async function passingOf(
     positions: WatchedPosition[],
     { takesBatches, block, marketOf }: WatchedPositions,
+    priced: TradingChain,
   ): Promise<WatchedPosition[] | undefined> {
     const positionIds = positions.map(({ positionId }) => positionId)
     const time = { at: block.timestamp, now: nowAt(block) }
-    const statuses = await simulateExits(chain, positionIds, takesBatches).catch((error: unknown) => {
+    const statuses = await simulateExits(priced, positionIds, takesBatches).catch((error: unknown) => {
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
       for (const entry of positionIds.flatMap(id => book.entry(id) ?? [])) put(failedEntry(entry, refusal.body, time))
@@ -154,7 +162,7 @@ export function createExitSender({
   ) {
     const entry = book.entry(positionId)
     if (entry === undefined) return
-    if (status === 'notDue') put({ ...entry, ...(market && { triedRoundId: `${market.quote.roundId}` }) })
+    if (status === 'notDue') put({ ...entry, ...(market && { triedRoundId: observationOf(market.quote) }) })
     if (status === 'stalePrice') put(deferredEntry(entry, 'priceStale', time))
     if (status === 'paused') put(deferredEntry(entry, 'tradingPaused', time))
     if (status === 'deferred' || status === 'poolPrice') put(poolPriceEntry(entry, time))
@@ -164,11 +172,11 @@ export function createExitSender({
     else put(failedEntry(entry, refusalOfRevert(revertData).body, time))
   }
 
-  function toRelayRequest({ digest, positionIds, deadline, takesBatches }: ExitBatch): RelayRequest {
+  function toRelayRequest({ digest, positionIds, deadline, takesBatches, prices }: ExitBatch): RelayRequest {
     // Batches do not wait for each other, so each is a task of its own.
     const by = { as: 'service', task: `exit:${positionIds[0]}` } as const
     const call = exitCall(chain, positionIds, takesBatches)
-    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call }
+    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call, prices }
   }
 
   return { fire, resume }
@@ -238,8 +246,8 @@ function entryAfter(
 }
 
 /** Returns the refusal to show for an exit or an order whose batch did not execute it. */
-export function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 'reverted' }>, digest: Hex): Refusal {
-  switch (state) {
+export function refusalOf(outcome: Exclude<RelayOutcome, { state: 'unknown' | 'reverted' }>, digest: Hex): Refusal {
+  switch (outcome.state) {
     case 'mined':
       return refuse('INTENT_REFUSED', { problem: 'the transaction was mined without it' })
     case 'rejected':
@@ -251,6 +259,8 @@ export function refusalOf({ state }: Exclude<RelayOutcome, { state: 'unknown' | 
     case 'exhausted': // never: exits have no budget
     case 'costly': // never: exits are sent at any cost
       return refuse('EXECUTOR_BUSY', { digest })
+    case 'unpriced':
+      return refuse('PRICE_REPORTS_UNAVAILABLE', { problem: outcome.problem, digest })
     case 'unfunded':
       return refuse('EXECUTOR_OUT_OF_FUNDS', { digest })
     case 'paused':

@@ -1,12 +1,15 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Hex } from 'viem'
 import { armBefore } from '../alarm.ts'
+import type { PriceNeed } from '../chain/carried-prices.ts'
+import { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
 import { singleFlight, withDeadline } from '../concurrency.ts'
 import { type Config, parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
+import { createPriceReports } from '../price-providers/data-streams.ts'
 import { type Book, type ChainChanges, openBook } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { newOrderEntry } from './order-entry.ts'
@@ -170,7 +173,9 @@ export class KeeperObject extends DurableObject<Env> {
   #assembled() {
     if (this.#cycle) return this.#cycle
     const config = this.#config
-    const chain = config.chain && createChain(config.chain, config.trading)
+    const { isConfigured, carriedFor } = createPriceReports(config.dataStreams, createSharedReads)
+    const reports = { isConfigured, carriedFor: (need: PriceNeed) => carriedFor(need, { isExit: true }) }
+    const chain = config.chain && createChain(config.chain, config.trading, { reports })
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
     const parts = {
       chain: chain as TradingChain,

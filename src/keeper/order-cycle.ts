@@ -5,10 +5,12 @@ import { preventsPurchase, preventsSale, toTokenRestriction } from '@agent-tradi
 import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { AgentRecord } from '../chain/agent-record.ts'
+import { type CarriedPrices, NO_PRICES, priceNeedOf } from '../chain/carried-prices.ts'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
+import { withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { attempt, call, optional, readTree } from '../chain/read-tree.ts'
 import { restrictionCalls } from '../chain/token-restrictions.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
@@ -17,12 +19,12 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
 import type { Executor } from '../executor/client.ts'
 import { refusalOfUnsent } from '../executor/present-intent.ts'
-import type { ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
+import type { PricesOfCall, ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
 import { createBatchSender } from './batch-sender.ts'
 import { batchesOf, inShares } from './batches.ts'
 import type { Book } from './book.ts'
-import { isSessionClosed } from './exit-decision.ts'
+import { isSessionClosed, observationOf } from './exit-decision.ts'
 import { refusalOf } from './exit-sender.ts'
 import { chargedAfterwards, gasSpendOf, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import {
@@ -58,7 +60,15 @@ const DEADLINE_SECONDS = 60
 type PriceRead = Pick<WatchedPositions, 'block' | 'orderBook' | 'marketOf'>
 
 /** An order as it was simulated, with what to do about it. */
-type Decided = { step: OrderStep; entry: OrderEntry; agent: AgentRecord; block: Block; paperPositions: number }
+type Decided = {
+  step: OrderStep
+  entry: OrderEntry
+  agent: AgentRecord
+  block: Block
+  paperPositions: number
+  /** The prices of the simulation. */
+  carried: CarriedPrices | undefined
+}
 
 /**
  * Returns the part of the keeper's cycle that executes orders. The book selects the orders that a price reaches, that
@@ -79,8 +89,8 @@ export function createOrderCycle({
   book: Book
   respectSessions: boolean
 }) {
-  /** The last oracle round of each token. */
-  const rounds = new Map<Address, bigint>()
+  /** The last observation of each token. */
+  const observations = new Map<Address, string>()
   /** The order book of the last cycle. Another one knows none of the orders, so all are simulated and forgotten. */
   let lastBook: Address | undefined
   /** When ended orders were last taken off the chain, in Unix seconds. */
@@ -103,12 +113,13 @@ export function createOrderCycle({
     const markets = new Map<Address, OrderMarket>()
     for (const token of table.tokens()) {
       const market = exitMarketOf({ token, vault: zeroAddress })
-      const { price, roundId, stale, unsettled } = market.quote
+      const { price, stale, unsettled } = market.quote
+      const observation = observationOf(market.quote)
       const isOpen = !stale && !unsettled && !isSessionClosed(market, { respectSessions })
-      markets.set(token, { price, roundId, isOpen })
+      markets.set(token, { price, observation, isOpen })
     }
-    const newlyPriced = [...markets].filter(([token, { roundId }]) => rounds.get(token) !== roundId)
-    for (const [token, { roundId }] of newlyPriced) rounds.set(token, roundId)
+    const newlyPriced = [...markets].filter(([token, { observation }]) => observations.get(token) !== observation)
+    for (const [token, { observation }] of newlyPriced) observations.set(token, observation)
     table.wake(
       at,
       newlyPriced.map(([token]) => token),
@@ -118,28 +129,36 @@ export function createOrderCycle({
       if (`${exitMarketOf(held).restriction?.value}` !== held.restriction) table.wakeHeld(held)
 
     const marketOf = ({ order: { token } }: OpenOrder) =>
-      markets.get(token) ?? { price: 0n, roundId: 0n, isOpen: false }
+      markets.get(token) ?? { price: 0n, observation: '', isOpen: false }
     const decided = await Promise.all(
       batchesOf(selected(markets), MAX_BATCH).map(batch => decide(orderBook, batch, { marketOf, at })),
     )
     const unpaid = await charge(decided.flat(), at)
     const of = (step: OrderStep, chunk = decided.flat()) =>
       chunk.flatMap(each => (each.step === step && !unpaid.has(each.entry.orderId) ? [each.entry] : []))
-    const batchOf = (action: OrderBatch['action']) => (orders: readonly OrderEntry[]) =>
+    const needOf = (orders: readonly OrderEntry[]) =>
+      priceNeedOf(
+        chain,
+        orders.map(({ order }) => order.token),
+      )
+    const batchOf = (action: OrderBatch['action']) => (orders: readonly OrderEntry[], prices?: PricesOfCall) =>
       send({
         digest: toHex(crypto.getRandomValues(new Uint8Array(32))),
         action,
         book: orderBook,
         orders: orders.map(({ orderId, order }) => ({ orderId, order })),
+        prices: prices ?? needOf(orders),
         at,
       })
     // What a simulation executed together stays together.
-    const executing = decided.map(chunk => of('execute', chunk))
+    const executing = decided.map(chunk => ({ orders: of('execute', chunk), prices: chunk[0]?.carried }))
+    const cheap = (['raise', 'record'] as const).flatMap(step =>
+      batchesOf(of(step), MAX_CHEAP_BATCH).map(orders => batchOf(step)(orders)),
+    )
     const outcomes = [
-      ...executing.filter(({ length }) => length > 0).map(batchOf('execute')),
-      ...batchesOf(of('raise'), MAX_CHEAP_BATCH).map(batchOf('raise')),
-      ...batchesOf(of('record'), MAX_CHEAP_BATCH).map(batchOf('record')),
-      ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(batchOf('end')),
+      ...executing.flatMap(({ orders, prices }) => (orders.length > 0 ? [batchOf('execute')(orders, prices)] : [])),
+      ...cheap,
+      ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(orders => batchOf('end')(orders, NO_PRICES)),
     ]
     return outcomes
   }
@@ -180,9 +199,9 @@ export function createOrderCycle({
     const open = [...markets].filter(([, { isOpen }]) => isOpen)
     const max = MAX_TRIED + busy.size
     const reached = inShares(
-      open.map(([token, { price, roundId }]) => [
+      open.map(([token, { price, observation }]) => [
         ...table.reached(token, price, max),
-        ...table.raised(token, price, max).filter(({ raisedRoundId }) => raisedRoundId !== `${roundId}`),
+        ...table.raised(token, price, max).filter(({ raisedRoundId }) => raisedRoundId !== observation),
       ]),
       max,
     )
@@ -215,7 +234,7 @@ export function createOrderCycle({
       const halves = [entries.slice(0, half), entries.slice(half)]
       return (await Promise.all(halves.map(part => decide(orderBook, part, context)))).flat()
     }
-    return results.flatMap(({ entry, agent, block, paperPositions, ...result }) => {
+    return results.flatMap(({ entry, agent, block, paperPositions, carried, ...result }) => {
       const stored = table.entry(entry.orderId)
       if (stored === undefined) return []
       const decided = stepAfter(stored, result, marketOf(stored), at)
@@ -223,7 +242,7 @@ export function createOrderCycle({
       const isMarked = stored.isUnchecked && !entry.isUnchecked
       if (decided.step === 'remove') table.remove(stored.orderId)
       else table.put(isMarked ? { ...decided.entry, isUnchecked: true } : decided.entry)
-      return [{ ...decided, agent, block, paperPositions }]
+      return [{ ...decided, agent, block, paperPositions, carried }]
     })
   }
 
@@ -234,7 +253,11 @@ export function createOrderCycle({
   ): Promise<(SimulatedOrder & Omit<Decided, 'step'>)[]> {
     const contract = { address: orderBook, abi: orderBookAbi }
     const orders = entries.map(({ order }) => order)
-    const { block, values } = await readTree(chain, {
+    const priced = await withHeldOrNewestPrices(
+      chain,
+      orders.map(({ token }) => token),
+    )
+    const { block, values } = await readTree(priced, {
       agents: orders.map(({ agentId }) => call(agentRegistry(chain), 'getAgent', [agentId])),
       papers: orders.map(({ agentId }) => paperReads(chain, agentId)),
       // Before the orders change it.
@@ -253,6 +276,7 @@ export function createOrderCycle({
     const simulated = entries.map((entry, index) => ({
       entry,
       block,
+      carried: priced.carried,
       agent: values.agents[index] as AgentRecord,
       paperPositions: paperPositions[index] ?? 0,
       reason: executed[index] ? undefined : (reasons[index] ?? '0x'),
@@ -298,7 +322,7 @@ export function createOrderCycle({
     return ended
   }
 
-  function toRelayRequest({ digest, action, book, orders, at }: OrderBatch): RelayRequest {
+  function toRelayRequest({ digest, action, book, orders, prices, at }: OrderBatch): RelayRequest {
     const args = [orders.map(({ order }) => order)] as const
     const data = {
       execute: () => encodeCall(orderBookAbi, 'executeOrders', args),
@@ -309,7 +333,7 @@ export function createOrderCycle({
     // Batches do not wait for each other, so each is a task of its own.
     const by = { as: 'service', task: `order:${orders[0]?.orderId}` } as const
     const deadline = BigInt(at + DEADLINE_SECONDS)
-    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call: { to: book, data } }
+    return { digest, kind: 'exit', by, groupNonce: digest, deadline, call: { to: book, data }, prices }
   }
 
   function recordOutcome(batch: OrderBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {

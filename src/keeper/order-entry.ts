@@ -36,7 +36,7 @@ export type OrderEntry = OpenOrder & {
   /** Attempts in a row that did not execute the order. */
   failures: number
   refusal: OrderRefusal | undefined
-  /** The oracle round at which its peak was last raised, or could not be. */
+  /** The observation at which its peak was last raised, or could not be. */
   raisedRoundId: string | undefined
   /** When the part was last recorded as due, in Unix seconds, so that the slippage of keepers widens. */
   recordedAt?: number | undefined
@@ -48,7 +48,7 @@ export type OrderEntry = OpenOrder & {
 export type HeldBy = { vault: Address; restriction: string }
 
 /** What a cycle knows of an order's market. `isOpen`: its price is fresh and settled, and its session open. */
-export type OrderMarket = { price: bigint; roundId: bigint; isOpen: boolean }
+export type OrderMarket = { price: bigint; observation: string; isOpen: boolean }
 
 /** What a cycle does about an order. `wait` includes everything that only changes the entry. */
 export type OrderStep = 'execute' | 'raise' | 'record' | 'end' | 'remove' | 'wait'
@@ -135,10 +135,10 @@ export function stepAfter(
   const decided = stepAfterReason({ ...seen, held: undefined }, { reason, isPositionClosed, restriction }, market, at)
   const { raisesAt, raisedRoundId } = decided.entry
   const isHigher = raisesAt !== undefined && market.price >= raisesAt
-  if (decided.step !== 'wait' || !isHigher || !market.isOpen || raisedRoundId === `${market.roundId}`) return decided
+  if (decided.step !== 'wait' || !isHigher || !market.isOpen || raisedRoundId === market.observation) return decided
   // A peak that this price cannot raise, as it may be stale for the vault, waits for the next one.
   const canRise = RAISABLE.has(decodeRevert(reason ?? '0x')?.name)
-  return { step: canRise ? 'raise' : 'wait', entry: { ...decided.entry, raisedRoundId: `${market.roundId}` } }
+  return { step: canRise ? 'raise' : 'wait', entry: { ...decided.entry, raisedRoundId: market.observation } }
 }
 
 /** What the book says of an order whose peak the present price may raise. */

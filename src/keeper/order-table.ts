@@ -1,5 +1,6 @@
 import { type Order, parseOrder, serializeOrder } from '@agent-trading-service/protocol/order-typed-data'
 import type { Address, Hex } from 'viem'
+import type { PricesOfCall } from '../executor/relay-types.ts'
 import { type HeldBy, ISSUER, NEVER, NEXT_PRICE, type OpenOrder, type OrderEntry } from './order-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
 
@@ -9,6 +10,8 @@ export type OrderBatch = {
   action: 'execute' | 'raise' | 'record' | 'end'
   book: Address
   orders: OpenOrder[]
+  /** The prices that the call brings along. */
+  prices?: PricesOfCall | undefined
   /** When it was made, in Unix seconds of the chain. */
   at: number
 }

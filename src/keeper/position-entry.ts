@@ -82,7 +82,7 @@ export type PositionEntry = {
   /** How many rules of the ladder the keeper knows to have fired. */
   firedRules: number
   closedAt: number | null
-  /** The oracle round at which the router reported that nothing is due. */
+  /** The observation of the price at which the router reported that nothing is due. */
   triedRoundId: string | null
   /** Attempts in a row that did not complete the exit. */
   failures: number

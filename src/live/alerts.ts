@@ -4,6 +4,7 @@ import { strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/o
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import type { Address } from 'viem'
+import { sourceOf } from '../chain/carried-prices.ts'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { mandateVault, priceOracle, vaultTrackRegistry } from '../chain/contracts.ts'
 import { readLimitBreaches } from '../chain/read-limit-breaches.ts'
@@ -126,11 +127,13 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
       const { round, maxAge = 0n, facts } = prices.get(token) ?? {}
       const at = nowAt(block)
       const quote = toPriceQuote(round, strictestMaxAge([maxAge, maxAges.get(vault) ?? 0n]), { at })
-      if (quote.stale === eventLog.activeAlerts.has(alert)) continue
+      // A price that comes with each trade grows old while nobody trades, and nothing is wrong.
+      const isStale = quote.stale && sourceOf(chain, token).kind === 'updater'
+      if (isStale === eventLog.activeAlerts.has(alert)) continue
       const holders = new Set(agents.values())
       const symbol = symbolOf(token)
       const toEvent = (agentId: number): StreamEvent => ({
-        type: quote.stale ? 'price-stale' : 'price-fresh',
+        type: isStale ? 'price-stale' : 'price-fresh',
         agentId,
         vault,
         data: {
@@ -143,7 +146,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
           asOf: asOf(block),
         },
       })
-      changes.push({ alert, isActive: quote.stale, events: [...holders].map(toEvent) })
+      changes.push({ alert, isActive: isStale, events: [...holders].map(toEvent) })
     }
     return changes
   }

@@ -1,7 +1,9 @@
+import type { PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
 import type { StreamEventType } from '@agent-trading-service/protocol/stream-event-types'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { type Address, formatUnits } from 'viem'
 import { getAgents } from '../chain/agents.ts'
+import { sourceOf } from '../chain/carried-prices.ts'
 import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { withDeadline } from '../concurrency.ts'
@@ -90,7 +92,7 @@ export function createIndexPublisher({
         logIndex: event.logIndex,
       })),
       ...posts.map(post => ({
-        ...toPriceEvent(post, symbolOf(post.token)),
+        ...toPriceEvent(post, symbolOf(post.token), sourceOf(chain, post.token).kind),
         block: post.block,
         logIndex: post.logIndex,
       })),
@@ -160,6 +162,7 @@ const toEvent = ({ type, agentId, vault }: Trade, fields: Record<string, unknown
 const toPriceEvent = (
   { token, price, observedAt, timestamp, block, logIndex }: Post,
   symbol: string,
+  source: PriceSourceKind,
 ): StreamEvent & { token: Address } => ({
   type: 'price',
   agentId: undefined,
@@ -170,6 +173,7 @@ const toPriceEvent = (
     token,
     priceUsd: formatUnits(price, ORACLE_DECIMALS),
     updatedAt: `${observedAt}`,
+    source,
     blockNumber: `${block}`,
     logIndex,
     timestamp: `${timestamp}`,

@@ -127,8 +127,8 @@ export const submitAddIntent = defineOperation(
   },
   async (context: Context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }
-    const purchase = { positionId: intent.positionId }
-    return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition', purchase }, () => ({
+    const traded = { positionId: intent.positionId }
+    return relayTradeIntent(context, call, { ...intent, signature, note, kind: 'AddToPosition', traded }, () => ({
       message,
       data: accepted => encodeCall(tradeRouterAbi, 'addToPosition', [message, accepted]),
     }))

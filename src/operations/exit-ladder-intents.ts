@@ -116,7 +116,8 @@ export const submitExitLadderIntent = defineOperation(
   async (context: Context, { exits, signature, note, ...intent }, call) => {
     const rules = toExitRules(exits)
     assertLadderShape(rules)
-    const posted = { ...intent, signature, note, kind: 'UpdateExitLadder', exits: rules } as const
+    const traded = { positionId: intent.positionId }
+    const posted = { ...intent, signature, note, kind: 'UpdateExitLadder', exits: rules, traded } as const
     return relayTradeIntent(context, call, posted, () => ({
       message: { ...intent, exitsHash: hashExits(rules) },
       data: accepted => encodeCall(tradeRouterAbi, 'updateExitLadder', [{ ...intent, exits: rules }, accepted]),

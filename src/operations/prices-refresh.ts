@@ -10,8 +10,10 @@ import { decodePricePost, encodePricePost, type PricePost } from '@agent-trading
 import { type Address, type Hex, keccak256 } from 'viem'
 import { z } from 'zod'
 import { type Call, hasBearer, relayInTime } from '../call.ts'
+import { encodePostPrices, NO_PRICES } from '../chain/carried-prices.ts'
 import type { ChainContext } from '../chain/chain-context.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { withNewestPrices } from '../chain/newest-prices.ts'
 import { readVaultsAndTokens, type Token, type VaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -37,7 +39,7 @@ export const refreshPrices = defineOperation(
     tag: 'Prices',
     summary: 'Refresh oracle prices',
     description:
-      "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Requires the refresh secret as a bearer token if the deployment has one. Without a secret all callers share one refresh per interval: until the next one the response has the current prices, and on a chain with real money refreshes are disabled.",
+      "Posts the market-data provider's prices to the oracle in one transaction. A price outside the oracle's deviation bound, or not newer than the current one, is skipped and listed. Of a token whose price comes with each trade, a report is posted only if `symbols` names it. Requires the refresh secret as a bearer token if the deployment has one. Without a secret all callers share one refresh per interval: until the next one the response has the current prices, and on a chain with real money refreshes are disabled.",
     security: 'refresh',
     body: z.object({
       symbols: z
@@ -114,7 +116,10 @@ async function refreshAndRead(
   call: Call,
   options: PriceRefreshOptions,
 ): Promise<PriceRefreshResponse> {
-  const { tokens, updated, skipped, hash, ...before } = await postOraclePrices(context, call, options)
+  const posted = await postOraclePrices(context, call, options)
+  const { tokens, updated, skipped, hash, ...before } = options.symbols
+    ? await postProvenPrices(context, call, posted)
+    : posted
   const { registered } = hash === undefined ? before : await readVaultsAndTokens(context.chain)
   const refresh = presentRefresh(context.priceProvider.name, updated, skipped, registered, tokens)
   return hash === undefined ? refresh : { ...refresh, transactionHash: hash }
@@ -142,15 +147,18 @@ export async function postOraclePrices(
   call: Call,
   { symbols, force = false, onlyOpenMarkets = false }: PriceRefreshOptions,
 ): Promise<PricesPosted> {
-  const { chain, priceProvider, updater } = context
+  const { chain, priceProvider } = context
   const { block, registered } = await readVaultsAndTokens(chain)
-  const tokens = selectTokens(registered, symbols).filter(
+  const selected = selectTokens(registered, symbols).filter(
     ({ session }) => !onlyOpenMarkets || isMarketOpen(session, Number(nowAt(block))),
   )
-  if (tokens.length === 0) return { block, registered, tokens, updated: [], skipped: [] }
+  const tokens = selected.filter(({ source }) => source.kind === 'updater')
+  const skipped: SkippedPrices = selected.flatMap(({ symbol, source }) =>
+    source.kind === 'updater' ? [] : [{ symbol, reason: 'otherSource' as const }],
+  )
+  if (tokens.length === 0) return { block, registered, tokens: selected, updated: [], skipped }
 
   const observations = await priceProvider.observe(tokens.map(({ symbol }) => symbol))
-  const skipped: SkippedPrices = []
   const posts: (PricePost & { symbol: string })[] = []
   const settling = await settlingOf(context, registered, tokens)
   for (const [index, token] of tokens.entries()) {
@@ -175,21 +183,9 @@ export async function postOraclePrices(
       problem: 'none of its quotes can be used',
       skipped,
     })
-  if (posts.length === 0) return { block, registered, tokens, updated: [], skipped }
+  if (posts.length === 0) return { block, registered, tokens: selected, updated: [], skipped }
 
-  const data = encodePricePost(posts)
-  const digest = keccak256(data)
-  const request: RelayRequest = {
-    digest,
-    kind: 'prices',
-    by: { as: 'service', task: 'prices' },
-    groupNonce: digest,
-    deadline: nowAt(block) + DEADLINE_SECONDS,
-    call: { to: chain.contracts.PriceOracle, data },
-  }
-  const outcome = await relayInTime({ ...call, progress: undefined }, updater, request)
-  context.readCache.clear()
-  const { hash, logs } = await minedOrRefusal(request, outcome)
+  const { hash, logs } = await relayPost(context, call, block, encodePricePost(posts))
   const results = decodePricePost(chain.contracts.PriceOracle, logs)
   const updated: string[] = []
   for (const { symbol, token } of posts) {
@@ -197,7 +193,49 @@ export async function postOraclePrices(
     if (reason) skipped.push({ symbol, reason })
     else if (results.has(token)) updated.push(symbol)
   }
-  return { block, registered, tokens, updated, skipped, hash }
+  return { block, registered, tokens: selected, updated, skipped, hash }
+}
+
+/**
+ * Posts the prices of tokens that prove themselves, after those of the updater: for callers who send transactions of
+ * their own, such as depositors. Throws PRICE_REPORTS_UNAVAILABLE.
+ */
+async function postProvenPrices(context: Context, call: Call, posted: PricesPosted): Promise<PricesPosted> {
+  const { chain } = context
+  const { block, tokens, skipped } = posted
+  const proven = tokens.filter(({ source }) => source.kind !== 'updater')
+  const carried = await withNewestPrices(
+    chain,
+    proven.map(({ address }) => address),
+  ).then(priced => priced.carried ?? NO_PRICES)
+  if (carried.reports.length + carried.feeds.length === 0) return posted
+  const { hash, logs } = await relayPost(context, call, block, encodePostPrices(carried))
+  const results = decodePricePost(chain.contracts.PriceOracle, logs)
+  const updated = proven.filter(({ address }) => results.has(address) && results.get(address) === undefined)
+  const others = skipped.filter(each => !proven.some(({ symbol }) => symbol === each.symbol))
+  const notNewer = proven.filter(token => !updated.includes(token))
+  return {
+    ...posted,
+    hash,
+    updated: [...posted.updated, ...updated.map(({ symbol }) => symbol)],
+    skipped: [...others, ...notNewer.map(({ symbol }) => ({ symbol, reason: 'notNewer' as const }))],
+  }
+}
+
+/** Relays a call of the oracle that posts prices. */
+async function relayPost(context: Context, call: Call, block: Block, data: Hex) {
+  const digest = keccak256(data)
+  const request: RelayRequest = {
+    digest,
+    kind: 'prices',
+    by: { as: 'service', task: 'prices' },
+    groupNonce: digest,
+    deadline: nowAt(block) + DEADLINE_SECONDS,
+    call: { to: context.chain.contracts.PriceOracle, data },
+  }
+  const outcome = await relayInTime({ ...call, progress: undefined }, context.updater, request)
+  context.readCache.clear()
+  return minedOrRefusal(request, outcome)
 }
 
 type Priced = Extract<PriceObservation, { basis: unknown }>

@@ -90,9 +90,11 @@ export const submitReduceIntent = defineOperation(
     output: intentReceipt,
     errors: [404, 502, 503],
   },
-  async (context: Context, { signature, note, ...message }, call) =>
-    relayTradeIntent(context, call, { ...message, signature, note, kind: 'ReducePosition' }, () => ({
+  async (context: Context, { signature, note, ...message }, call) => {
+    const traded = { positionId: message.positionId }
+    return relayTradeIntent(context, call, { ...message, signature, note, kind: 'ReducePosition', traded }, () => ({
       message,
       data: accepted => encodeCall(tradeRouterAbi, 'reducePosition', [message, accepted]),
-    })),
+    }))
+  },
 )

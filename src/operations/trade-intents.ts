@@ -157,8 +157,8 @@ export const submitTradeIntent = defineOperation(
     const { deadline, nonce } = signed
     // An unknown symbol is refused after an unknown agent.
     const bought = await tokenBySymbol(context.trading, symbol).catch(() => undefined)
-    const purchase = bought && { token: bought }
-    const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules, purchase } as const
+    const traded = bought && { token: bought }
+    const intent = { ...signed, agentId, kind: 'OpenPosition', exits: rules, traded } as const
     return relayTradeIntent(context, call, intent, async ({ agent: { vault } }) => {
       const token = bought ?? (await tokenBySymbol(context.trading, symbol))
       const terms = { agentId, vault, token, usdcAmount: amount, minTokenOut, maxSlippageBps, deadline, nonce }

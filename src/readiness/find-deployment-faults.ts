@@ -1,8 +1,10 @@
 import type { AccountPurpose, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, faultsOf } from '@agent-trading-service/protocol/finding'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { judgeDeployment } from '../doctor/judge-deployment.ts'
+import { judgePriceSources, readPriceSources } from '../doctor/judge-price-sources.ts'
 import { readDeploymentFacts } from '../doctor/read-deployment-facts.ts'
 import { addressOfKey } from '../executor/signing-account.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -16,6 +18,8 @@ export async function findDeploymentFaults({
   const { findings } = await deploymentCache.getOrRead('deployment', async () => {
     const accounts = accountsOf(config)
     const facts = await readDeploymentFacts(trading, accounts)
+    const { registered } = await readVaultsAndTokens(trading)
+    const sources = await readPriceSources(trading, registered.tokens)
     const { payment } = config
     const isPaidHere = typeof payment === 'object' && payment.network === `eip155:${facts.chainId}`
     const findings = judgeDeployment(facts, {
@@ -24,7 +28,7 @@ export async function findDeploymentFaults({
       // A development chain may have any id; the doctor warns if a real one has the variable.
       isEmbedded: trading.isDevelopment || trading.isEmbedded,
     })
-    return { findings: faultsOf(findings), asOf: presentAsOf(facts.block) }
+    return { findings: faultsOf([...findings, ...judgePriceSources(sources)]), asOf: presentAsOf(facts.block) }
   })
   return findings
 }

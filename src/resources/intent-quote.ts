@@ -5,7 +5,7 @@ import { accountRiskBounds, allocation } from './allocation.ts'
 import { exitBounds, exitRule } from './exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from './intent-input.ts'
 import { agentPosition } from './position.ts'
-import { marketSession } from './price.ts'
+import { marketSession, price } from './price.ts'
 import { addressOut, amount, asOf, bps, deadlineOut, digits, unixSeconds, usdc } from './primitives.ts'
 import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
 import { tradePolicy } from './vault.ts'
@@ -79,6 +79,7 @@ export const quoteFields = {
     .meta({ description: 'The first rule that fails, else the one that limits the amount' }),
   tradePolicy: tradePolicy.nullable(),
   market: marketSession.optional(),
+  price: price.optional(),
   warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
   estimatedGas: z
     .object({

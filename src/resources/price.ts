@@ -1,6 +1,6 @@
 import { changeBps } from '@agent-trading-service/protocol/candles'
 import { marketHours, reasonOfStalePrice, SESSIONS } from '@agent-trading-service/protocol/market-hours'
-import type { PriceQuote } from '@agent-trading-service/protocol/oracle-price'
+import { PRICE_SOURCES, type PriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { ListingSession } from '@agent-trading-service/protocol/token-description'
 import { type Address, formatUnits, parseUnits } from 'viem'
 import { z } from 'zod'
@@ -84,6 +84,10 @@ export const price = z
       description:
         "A corporate action has changed the token's multiplier since the price was observed: nothing is bought and no exit fires until a newer price is posted",
     }),
+    source: z.enum(PRICE_SOURCES).meta({
+      description:
+        "Who could lie about it. updater: one key of the operator, within the oracle's bound. reports: the provider's signers together; each trade brings a newer one, so an old price is not in its way. feed: the operators of a push feed",
+    }),
   })
   .meta({ id: 'Price' })
 
@@ -92,6 +96,7 @@ export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
   updatedAt: `${quote.updatedAt}`,
   stale: quote.stale,
   unsettled: quote.unsettled,
+  source: quote.source,
 })
 
 export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
@@ -149,10 +154,11 @@ const skippedPrice = z
         'deviationTooLarge',
         'duplicateInBatch',
         'refreshedRecently',
+        'otherSource',
       ])
       .meta({
         description:
-          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval",
+          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval; otherSource: each trade brings its price along, and a refresh posts it only if it is named",
       }),
   })
   .meta({ id: 'SkippedPrice' })

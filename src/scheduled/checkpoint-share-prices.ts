@@ -1,6 +1,8 @@
 import { type Address, encodeAbiParameters, encodeFunctionData, keccak256 } from 'viem'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
 import { mandateVault } from '../chain/contracts.ts'
+import { provenTokensOf } from '../chain/newest-prices.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
@@ -58,6 +60,7 @@ export async function checkpointSharePrices(context: Context, timeOf = nowAt): P
       groupNonce: `${hour}`,
       deadline: now + DEADLINE_SECONDS,
       call: { to: address, data: encodeFunctionData({ abi: mandateVaultAbi, functionName: 'checkpointSharePrice' }) },
+      prices: priceNeedOf(chain, await provenTokensOf(chain, address)),
     })
     if (outcome.state !== 'mined') logEvent('share price not recorded', { state: outcome.state, vault: address })
   }

@@ -1,6 +1,8 @@
 import { type Address, encodeAbiParameters, encodeFunctionData, keccak256 } from 'viem'
 import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
+import { priceNeedOf } from '../chain/carried-prices.ts'
 import { mandateVault, requestQueue } from '../chain/contracts.ts'
+import { provenTokensOf, withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
@@ -23,15 +25,20 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
   const { registered } = await readVaultsAndTokens(chain)
   const named = await readTree(
     chain,
-    registered.vaults.map(({ address }) => optional(call(mandateVault(address), 'requestQueue', []))),
+    registered.vaults.map(({ address }) => ({
+      vault: address,
+      queue: optional(call(mandateVault(address), 'requestQueue', [])),
+    })),
   )
-  const queues = named.values.filter(queue => queue !== undefined && BigInt(queue) !== 0n) as Address[]
+  const queues = named.values.flatMap(({ vault, queue }) => (queue && BigInt(queue) !== 0n ? [{ vault, queue }] : []))
   if (queues.length === 0) return
+  const held = await Promise.all(queues.map(({ vault }) => provenTokensOf(chain, vault)))
   // The calls run in this order, so the second heads are those after the settlement.
   const { block, values } = await readTree(
-    chain,
-    queues.map(queue => ({
+    await withHeldOrNewestPrices(chain, held.flat()),
+    queues.map(({ queue }, index) => ({
       queue,
+      tokens: held[index] ?? [],
       before: optional(call(requestQueue(queue), 'heads', [])),
       settled: optional(call(requestQueue(queue), 'settle', PAGE)),
       after: optional(call(requestQueue(queue), 'heads', [])),
@@ -39,7 +46,7 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
   )
   const now = timeOf(block)
   const minute = now / MINUTE_SECONDS
-  for (const { queue, before, settled, after } of values) {
+  for (const { queue, tokens, before, settled, after } of values) {
     const isPaidInPart = settled !== undefined && settled[1] > 0n
     if (`${before}` === `${after}` && !isPaidInPart) continue
     const outcome = await updater.relay({
@@ -49,6 +56,7 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
       groupNonce: `${minute}`,
       deadline: now + DEADLINE_SECONDS,
       call: { to: queue, data: encodeFunctionData({ abi: requestQueueAbi, functionName: 'settle', args: PAGE }) },
+      prices: priceNeedOf(chain, tokens),
     })
     if (outcome.state !== 'mined') logEvent('requests not settled', { state: outcome.state, queue })
   }

@@ -180,7 +180,7 @@ it('configurations of known chains have their name, explorer, public node and ga
 })
 
 it.each(publicChains)(
-  'the example for $environment is complete, and keeps the uptime feed that the chain has',
+  'the example for $environment is complete, and keeps the uptime feed and the verifier that the chain has',
   facts => {
     const path = join(folder, `${facts.environment}.json`)
     const example = exampleFor(facts.environment)
@@ -192,6 +192,46 @@ it.each(publicChains)(
     expect(() => checkChain(config)).not.toThrow()
     if (facts.uptimeFeed !== undefined)
       expect(() => checkChain({ ...config, sequencerFeed: undefined })).toThrow(`uptime feed ${facts.uptimeFeed}`)
+    const zero = `0x${'00'.repeat(19)}01` as const
+    expect(config.reportVerifier).toBe(facts.reportVerifier)
+    expect(() => checkChain({ ...config, reportVerifier: zero })).toThrow(
+      `reportVerifier is ${zero}; chain ${facts.chain.id} has ${facts.reportVerifier}`,
+    )
     expect(() => exampleFor('nowhere')).toThrow('takes one of arbitrum, arbitrum-sepolia, robinhood, robinhood-testnet')
   },
 )
+
+it('counts blocks on a chain that has no uptime feed and makes blocks without transactions, and on no other', () => {
+  const counted = publicChains.filter(({ environment }) => 'blockUptime' in exampleFor(environment))
+  expect(counted.map(({ environment }) => environment)).toEqual(['arbitrum-sepolia', 'robinhood'])
+  const robinhood = exampleConfig('robinhood')
+  expect(robinhood.blockUptime).toEqual({ maxBlockMs: 125n, maxGapSeconds: 300n, gracePeriodSeconds: 3_600n })
+  const { blockUptime } = robinhood
+  expect(() => checkChain({ ...exampleConfig('robinhood-testnet'), blockUptime })).toThrow(
+    'blockUptime: chain 46630 makes no blocks without transactions, so their number says nothing',
+  )
+  expect(() => checkChain({ ...exampleConfig('arbitrum'), blockUptime })).toThrow('a chain has one uptime feed')
+})
+
+it('refuses sources of prices that nothing verifies, that two tokens share, and shares of a token without a multiplier', () => {
+  const stream = `0x000b${'0'.repeat(59)}1`
+  const reports = { kind: 'reports', feedIds: [stream], maxSpreadBps: 50, isSharePrice: true }
+  const config = exampleConfig('robinhood', { source: reports })
+  expect(() => checkChain(config)).not.toThrow()
+  expect(() => checkChain({ ...config, reportVerifier: undefined })).toThrow('reportVerifier is missing')
+  expect(() => checkChain({ ...config, tokens: [...config.tokens, ...config.tokens] })).toThrow(
+    `the stream ${stream} is named twice`,
+  )
+  const plain = exampleConfig('robinhood', { source: reports, description: { kind: 'plain' } })
+  expect(() => checkChain(plain)).toThrow('NVDA: isSharePrice needs a token with a multiplier')
+  const crypto = { ...reports, feedIds: [`0x0003${'0'.repeat(59)}1`] }
+  expect(() => exampleConfig('robinhood', { source: crypto })).toThrow('must be a stream of schema 8, 10 or 11')
+})
+
+/** Returns the example for a chain as it is read from a file, with other values of its token. */
+function exampleConfig(environment: string, token: object = {}) {
+  const path = join(folder, `${environment}-example.json`)
+  const example = Object(exampleFor(environment))
+  writeFileSync(path, JSON.stringify({ ...example, tokens: [{ ...example.tokens[0], ...token }] }))
+  return readConfig(path)
+}

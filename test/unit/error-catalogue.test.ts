@@ -51,6 +51,7 @@ function sample(parameter: AbiParameter): unknown {
   if (type === 'address') return zeroAddress
   if (type === 'bytes32') return zeroHash
   if (type === 'string') return 'text'
+  if (type === 'bytes') return '0x'
   return /^u?int(8|16|24|32|40|48)$/.test(type) ? 7 : 7n
 }
 

@@ -31,6 +31,7 @@ describe('the decision about an exit', () => {
       price: asTokenPrice(usd * 10n ** 8n),
       updatedAt: 0n,
       roundId: 1n,
+      source: 'updater',
       quoted: true,
       stale,
       unsettled: false,

@@ -26,7 +26,7 @@ function judge(
       const updatedAt = age === undefined ? 0n : now - BigInt(age)
       const stale = age === undefined || BigInt(age) > MAX_AGE
       const quote = { price: asTokenPrice(10n ** 8n), updatedAt, roundId: 1n, unsettled: false, stale, at: now }
-      return { ...quote, quoted: age !== undefined }
+      return { ...quote, quoted: age !== undefined, source: 'updater' as const }
     },
   } satisfies Parameters<typeof judgePrices>[0]
   return judgePrices(registered, calendarOf)

@@ -48,7 +48,7 @@ const stepAfter = (
   at: number,
   isPositionClosed = false,
 ) => stepAfterSimulation(entry, { reason, isPositionClosed }, of, at)
-const market = { price: 100n, roundId: 5n, isOpen: true }
+const market = { price: 100n, observation: '5', isOpen: true }
 const bookError = (errorName: string, ...args: unknown[]) =>
   encodeErrorResult({ abi: orderBookAbi, errorName, args } as never)
 const notMet = (price: bigint, trigger: bigint) => bookError('ConditionNotMet', ORDER_ID, price, trigger)
@@ -83,19 +83,24 @@ it('a trailing stop waits for its activation, is raised once per posted price, a
   const activated = step(inactive.entry, 0n, { ...market, price: 121n })
   expect(activated).toMatchObject({ step: 'raise', entry: { raisedRoundId: '5' } })
   expect(step(activated.entry, 0n, { ...market, price: 121n })).toMatchObject({ step: 'wait' })
-  const raised = step(activated.entry, 121_000n, { ...market, price: 121_000n, roundId: 6n })
+  const raised = step(activated.entry, 121_000n, { ...market, price: 121_000n, observation: '6' })
   expect(raised).toMatchObject({ step: 'wait', entry: { triggers: { below: 114_950n }, wakesAt: null } })
-  const closed = { price: 150_000n, roundId: 7n, isOpen: false }
+  const closed = { price: 150_000n, observation: '7', isOpen: false }
   expect(step(raised.entry, 121_000n, closed)).toMatchObject({ step: 'wait' })
 })
 
 it('the peak of a trailing stop is raised before its time and between its parts', () => {
   const entry = entryOf({ condition: OrderCondition.Trailing, trailBps: 500, validAfter: BigInt(AT) + 600n })
   const reason = bookError('OrderNotDue', ORDER_ID, BigInt(AT) + 600n)
-  const at = (price: bigint, roundId: bigint) =>
-    stepAfterSimulation(entry, { reason, isPositionClosed: false, peak: 1_000n }, { price, roundId, isOpen: true }, AT)
-  expect(at(1_001n, 6n)).toMatchObject({ step: 'wait', entry: { wakesAt: AT + 600, raisesAt: 1_002n } })
-  expect(at(1_100n, 7n)).toMatchObject({ step: 'raise', entry: { wakesAt: AT + 600, raisedRoundId: '7' } })
+  const at = (price: bigint, observation: string) =>
+    stepAfterSimulation(
+      entry,
+      { reason, isPositionClosed: false, peak: 1_000n },
+      { price, observation, isOpen: true },
+      AT,
+    )
+  expect(at(1_001n, '6')).toMatchObject({ step: 'wait', entry: { wakesAt: AT + 600, raisesAt: 1_002n } })
+  expect(at(1_100n, '7')).toMatchObject({ step: 'raise', entry: { wakesAt: AT + 600, raisedRoundId: '7' } })
 })
 
 it('what the chain says about an order decides what happens next', () => {

@@ -43,6 +43,7 @@ it('selects every position with a due exit by the prices of its entry', () => {
       price: asTokenPrice(price),
       updatedAt: 0n,
       roundId: 1n,
+      source: 'updater' as const,
       quoted: true,
       stale: false,
       unsettled: false,

@@ -48,6 +48,7 @@ const chain: OrderState = {
     unsettled: false,
     updatedAt: 1_000n,
     roundId: 1n,
+    source: 'updater',
     at: 1_000n,
   },
 }

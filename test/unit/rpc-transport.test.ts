@@ -865,6 +865,7 @@ describe('the source', () => {
     expect(filesWith(/^(?!.*\b(override|async fetch)\b).*(?<![.\w])fetch\(/m)).toEqual([
       'operations/rehearsal.ts',
       'payments/facilitator.ts',
+      'price-providers/data-streams.ts',
       'price-providers/price-provider.ts',
       'rpc/endpoint-client.ts',
       'webhooks/attempt.ts',

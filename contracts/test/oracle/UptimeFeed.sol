@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.30;
 
-import {ISequencerUptimeFeed} from "../../src/interfaces/ISequencerUptimeFeed.sol";
+import {ISequencerUptimeFeed} from "../../src/interfaces/IChainlinkFeed.sol";
 
 /// @title Chainlink's uptime feed as the oracle meets it, told what to say
 contract UptimeFeed is ISequencerUptimeFeed {

@@ -5,7 +5,7 @@ import {IAgentRegistry} from "../../src/interfaces/IAgentRegistry.sol";
 import {IMandateVault} from "../../src/interfaces/IMandateVault.sol";
 import {IPositionManager} from "../../src/interfaces/IPositionManager.sol";
 import {IPriceOracle} from "../../src/interfaces/IPriceOracle.sol";
-import {ISequencerUptimeFeed} from "../../src/interfaces/ISequencerUptimeFeed.sol";
+import {ISequencerUptimeFeed} from "../../src/interfaces/IChainlinkFeed.sol";
 import {ITradeRouter} from "../../src/interfaces/ITradeRouter.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";
 

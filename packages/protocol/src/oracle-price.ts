@@ -1,6 +1,13 @@
 import type { Address } from 'viem'
 import { asTokenPrice, type TokenPrice } from './price-basis.ts'
 
+/**
+ * Who says a token's price, in the order of the oracle's enum: the key of an updater, reports that their provider signs
+ * and the chain verifies, or a push feed.
+ */
+export const PRICE_SOURCES = ['updater', 'reports', 'feed'] as const
+export type PriceSourceKind = (typeof PRICE_SOURCES)[number]
+
 /** An oracle price as of a time. Times are Unix seconds. */
 export type PriceQuote = {
   /** 8 decimals, per whole token; 0 if the oracle has never had a price. */
@@ -16,6 +23,7 @@ export type PriceQuote = {
   unsettled: boolean
   /** The time as of which it may be stale. */
   at: bigint
+  source: PriceSourceKind
 }
 
 /** The result of the oracle's `latestRoundData`. */
@@ -35,10 +43,23 @@ export type RoundData = readonly [
 export function toPriceQuote(
   round: RoundData | undefined,
   maxAge: bigint,
-  { at, effectiveAt = 0n }: { at: bigint; effectiveAt?: bigint | undefined },
+  {
+    at,
+    effectiveAt = 0n,
+    source = 'updater',
+  }: { at: bigint; effectiveAt?: bigint | undefined; source?: PriceSourceKind | undefined },
 ): PriceQuote {
   if (round === undefined)
-    return { price: asTokenPrice(0n), updatedAt: 0n, roundId: 0n, quoted: false, stale: true, unsettled: false, at }
+    return {
+      price: asTokenPrice(0n),
+      updatedAt: 0n,
+      roundId: 0n,
+      quoted: false,
+      stale: true,
+      unsettled: false,
+      at,
+      source,
+    }
   const [roundId, price, , updatedAt] = round
   return {
     price: asTokenPrice(price),
@@ -48,6 +69,7 @@ export function toPriceQuote(
     stale: maxAge > 0n && at > updatedAt + maxAge,
     unsettled: updatedAt < effectiveAt && effectiveAt <= at,
     at,
+    source,
   }
 }
 

@@ -104,8 +104,10 @@ function Totals({ vaults, tokens, block }: TotalsProps) {
     ) : (
       <Placeholder />
     )
-  const stale = tokens?.filter(({ price, market }) => price.stale && market.session !== 'closed') ?? []
-  const fresh = tokens?.filter(({ price }) => !price.stale).length ?? 0
+  const stale =
+    tokens?.filter(({ price, market }) => price.stale && price.source === 'updater' && market.session !== 'closed') ??
+    []
+  const fresh = tokens?.filter(({ price }) => !price.stale || price.source !== 'updater').length ?? 0
   return (
     <>
       <StaleMoney symbols={stale.map(({ symbol }) => symbol)} what="assets of vaults that hold it use" />

@@ -11,6 +11,14 @@ import { TokenPrices } from '../parts/token-prices.tsx'
 import { Trades } from './agent/trades.tsx'
 import { MarketHours, StalePrice } from './vault/market-hours.tsx'
 
+/** Who says a price, and who could lie about it. */
+const PRICE_SOURCES = {
+  updater: "one key of the operator: it could lie within the oracle's bound, and trades compare it with the pool",
+  reports:
+    'reports that the signers of Chainlink Data Streams sign and the chain verifies: six of them together could lie',
+  feed: 'a push feed: its operators together could lie',
+}
+
 /**
  * One token: its price over time, its market, and where it is traded. `?agent=` adds the trades, ladders and orders of
  * an agent.
@@ -39,7 +47,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
             <PageTitle
               kicker={token.name}
               title={symbol}
-              aside={<StalePrice isStale={token.price.stale} market={token.market} />}
+              aside={<StalePrice isStale={token.price.stale} source={token.price.source} market={token.market} />}
             />
             <Figures
               items={[
@@ -68,6 +76,7 @@ export function TokenPage({ params: { symbol = '' }, query }: PageProps) {
             <Panel title="Facts">
               <Facts
                 items={[
+                  ['Price from', PRICE_SOURCES[token.price.source]],
                   ['Market', <MarketHours key="market" market={token.market} />],
                   [
                     'One token',

@@ -260,7 +260,7 @@ const TOKEN_COLUMNS: Column<Schema['Token']>[] = [
     head: 'Observed',
     cell: ({ price, market }) => (
       <>
-        <Time value={price.updatedAt} /> <StalePrice isStale={price.stale} market={market} />
+        <Time value={price.updatedAt} /> <StalePrice isStale={price.stale} source={price.source} market={market} />
       </>
     ),
   },

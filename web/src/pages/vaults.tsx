@@ -79,7 +79,7 @@ function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string })
             <a href={`/app/tokens/${symbol}`}>
               <b>{symbol}</b>
             </a>{' '}
-            <Price usd={price.priceUsd} /> <StalePrice isStale={price.stale} market={market} />
+            <Price usd={price.priceUsd} /> <StalePrice isStale={price.stale} source={price.source} market={market} />
             {!isOneMarket && (
               <span class="fine">
                 <MarketHours market={market} />

@@ -1,6 +1,7 @@
 import { BaseError, createPublicClient, defineChain, http, type PublicClient } from 'viem'
 import { createChain, type TradingChain } from '../../../../src/chain/configured-chain.ts'
 import { type Config, parseConfig } from '../../../../src/config/config.ts'
+import { createPriceReports } from '../../../../src/price-providers/data-streams.ts'
 import { Failure } from '../failure.ts'
 import { namedContracts, readVariables, type Variables, type VariablesSource } from './variables.ts'
 
@@ -43,7 +44,10 @@ export function connectTo(variables: Variables, config: Config): OperatedDeploym
         remedy: 'Pass --vars or --env, or --deployment and --rpc.',
       },
     )
-  const chain = createChain(config.chain, config.trading, { timeoutMs: RPC_TIMEOUT_MS }) as TradingChain
+  const chain = createChain(config.chain, config.trading, {
+    timeoutMs: RPC_TIMEOUT_MS,
+    reports: createPriceReports(config.dataStreams),
+  }) as TradingChain
   const { id, rpcUrls, contracts } = config.chain
   const client: PublicClient = createPublicClient({
     chain: defineChain({

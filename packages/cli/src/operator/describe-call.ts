@@ -43,6 +43,8 @@ const getters: Record<string, Getter[]> = {
   unpause: [{ getter: 'paused', after: () => false }],
   setAssetConfig: [shows('assetConfig', 1, 1)],
   setSecondOpinion: [shows('secondOpinionOf', 1, 1)],
+  setSource: [shows('sourceOf', 1, 1)],
+  setVerifier: [shows('verifier')],
   setLimits: [shows('limitsOf', 2, 2)],
   setTwapRequired: [shows('isTwapRequired', 1, 1)],
   setVaultTrackConfig: [shows('getVaultTrackConfig', 2, 2)],

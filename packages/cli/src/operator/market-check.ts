@@ -13,6 +13,7 @@ import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
 import { isDollar, type RestrictedToken, readRestrictedTokens } from '../../../../src/chain/token-restrictions.ts'
 import type { Config } from '../../../../src/config/config.ts'
+import { judgePriceSources, readPriceSources } from '../../../../src/doctor/judge-price-sources.ts'
 import { type JudgedPrice, judgePrices } from '../../../../src/doctor/judge-prices.ts'
 import { calendarOfProvider } from '../../../../src/price-providers/price-provider.ts'
 import type { OperatedDeployment } from './connect.ts'
@@ -46,6 +47,7 @@ export async function checkMarket(
       })),
     ),
     judgeRegistry(facts.isRegistryPaused),
+    ...judgePriceSources(await readPriceSources(chain, registered.tokens)),
     ...(await checkListings(chain, registered)),
     ...(await checkIssuers({ chain, client }, registered)),
     ...(await readRestrictedTokens(chain, registered)).flatMap(judgeRestriction),
@@ -166,6 +168,8 @@ function findPrice(
       : oracle[severity](symbol, `${symbol} has never had a price.`, fix)
   const age = durationText(quote.at - quote.updatedAt)
   if (!quote.stale) return oracle.ok(symbol, `The price of ${symbol} is ${age} old.`)
+  if (quote.source !== 'updater')
+    return oracle.ok(symbol, `The price of ${symbol} is ${age} old: each trade brings a newer one.`)
   if (!isOverdue) return oracle.ok(symbol, `The price of ${symbol} is ${age} old: ${market}.`)
   const limit = `at most ${durationText(maxAgeSeconds)} is accepted`
   return oracle[severity](symbol, `The price of ${symbol} is stale: it is ${age} old; ${limit}.`, fix)

@@ -23,11 +23,19 @@ export const MarketHours = ({ market }: { market: Schema['MarketSession'] }) => 
   </>
 )
 
-type StalePriceProps = { isStale: boolean; market: Schema['MarketSession'] | undefined }
+type StalePriceProps = {
+  isStale: boolean
+  source?: Schema['Price']['source'] | undefined
+  market: Schema['MarketSession'] | undefined
+}
 
-/** Marks a price that is too old to trade. That is a fault only while its market trades. */
-export function StalePrice({ isStale, market }: StalePriceProps) {
+/**
+ * Marks a price that is too old to trade. That is a fault only while its market trades, and of a price that no trade
+ * brings along.
+ */
+export function StalePrice({ isStale, source = 'updater', market }: StalePriceProps) {
   if (!isStale) return null
+  if (source !== 'updater') return <Badge>price comes with each trade</Badge>
   return market?.session === 'closed' ? <Badge>market closed</Badge> : <Badge tone="warn">price stale</Badge>
 }
 

@@ -1,0 +1,64 @@
+import { PRICE_SOURCES, type PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
+import { type Address, encodeFunctionData, type Hex, zeroAddress } from 'viem'
+import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
+
+// A price that proves itself comes with the call that needs it: for a token whose source is signed reports, the call
+// carries one; for a push feed, it copies the answer. Of all other tokens the oracle holds what its updater posted.
+
+/** Where a token's price comes from: `feedIds` are the streams of its reports, `aggregator` is its push feed. */
+export type PriceSource = {
+  kind: PriceSourceKind
+  feedIds: readonly Hex[]
+  aggregator: Address
+  maxSpreadBps: number
+  isSharePrice: boolean
+}
+
+/** What calls need besides the updater's prices: the streams of each asset, and the assets with push feeds. */
+export type PriceNeed = { streams: readonly (readonly Hex[])[]; feeds: readonly Address[] }
+
+/** What a call brings along: signed reports, and the assets whose push feeds are copied. */
+export type CarriedPrices = { reports: readonly Hex[]; feeds: readonly Address[] }
+
+/** Whether prices are needed to reduce risk: then a provider that has failed is asked at once. */
+export type Urgency = { isExit?: boolean | undefined }
+
+export const NO_PRICES: CarriedPrices = { reports: [], feeds: [] }
+
+const UPDATER: PriceSource = {
+  kind: 'updater',
+  feedIds: [],
+  aggregator: zeroAddress,
+  maxSpreadBps: 0,
+  isSharePrice: false,
+}
+
+/** Decodes what the oracle says about a source. An older oracle knows none: there the updater posts every price. */
+export const toPriceSource = (source: (Omit<PriceSource, 'kind'> & { kind: number }) | undefined): PriceSource =>
+  source ? { ...source, kind: PRICE_SOURCES[source.kind] ?? 'updater' } : UPDATER
+
+/** What a chain has shown about the sources of prices. */
+type KnownSources = { memory: { priceSources: { byToken: ReadonlyMap<Address, PriceSource> } } }
+
+/** Returns a token's source as it was last read. */
+export const sourceOf = ({ memory }: KnownSources, token: Address): PriceSource =>
+  memory.priceSources.byToken.get(token) ?? UPDATER
+
+/** Returns what a call needs whose outcome depends on the prices of tokens; undefined for prices of the updater. */
+export function priceNeedOf(chain: KnownSources, tokens: Iterable<Address>): PriceNeed | undefined {
+  const sources = [...new Set(tokens)].map(token => ({ token, ...sourceOf(chain, token) }))
+  const streams = sources.flatMap(({ kind, feedIds }) => (kind === 'reports' ? [feedIds] : []))
+  const feeds = sources.flatMap(({ kind, token }) => (kind === 'feed' ? [token] : []))
+  return streams.length + feeds.length === 0 ? undefined : { streams, feeds }
+}
+
+/** Returns the calldata of a contract's call with the prices that it brings along to the oracle. */
+export const encodeWithPrices = (oracle: Address, { reports, feeds }: CarriedPrices, data: Hex): Hex =>
+  reports.length + feeds.length === 0
+    ? data
+    : encodeFunctionData({ abi: tradeRouterAbi, functionName: 'withPrices', args: [reports, feeds, oracle, data] })
+
+/** Returns the calldata of the oracle with which anyone posts prices. */
+export const encodePostPrices = ({ reports, feeds }: CarriedPrices): Hex =>
+  encodeFunctionData({ abi: priceOracleAbi, functionName: 'postPrices', args: [reports, feeds] })
