@@ -164,6 +164,23 @@ contract PriceSourcesTest is Test, Chainlink {
         oracle.setPrice(nvda, 221e8);
     }
 
+    function test_AnOracleThatContinuesAnotherDoesNotHandItsPricesBackToTheUpdater() public {
+        oracle.setSource(nvda, _day(50));
+        PriceOracle next = new PriceOracle(address(this));
+        address[] memory assets = new address[](2);
+        (assets[0], assets[1]) = (aapl, nvda);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidSource.selector, nvda));
+        next.inheritFrom(address(oracle), assets);
+        next.setSource(nvda, _day(0));
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidSource.selector, nvda));
+        next.inheritFrom(address(oracle), assets);
+        next.setSource(nvda, _day(50));
+        next.inheritFrom(address(oracle), assets);
+
+        vm.mockCallRevert(address(oracle), abi.encodeWithSelector(oracle.sourceOf.selector), "");
+        new PriceOracle(address(this)).inheritFrom(address(oracle), assets);
+    }
+
     // Reports
 
     function test_AnyAccountPostsAReport() public {
