@@ -31,6 +31,8 @@ export type AnvilOptions = {
   startsAt?: number | undefined
   /** Whether it mines from the start; default true. */
   mines?: boolean | undefined
+  /** The URL of a node whose chain this one continues. */
+  after?: string | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
@@ -59,6 +61,7 @@ export async function startAnvil({
   emptyBlockMs = DEFAULT_EMPTY_BLOCK_MS,
   startsAt,
   mines = true,
+  after,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
@@ -71,6 +74,7 @@ export async function startAnvil({
       ...(replacement === undefined ? [] : [replacement]),
       ...anvilArguments(listenOn, chainId, accounts, blockMs),
       ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
+      ...(after === undefined ? [] : ['--fork-url', after, '--fork-block-number', '0', '--no-storage-caching']),
     ],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -246,14 +250,42 @@ async function waitUntilReady(rpcUrl: string, chainId: number): Promise<Error | 
   return new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
+export type RpcCall = [method: string, params: readonly unknown[]]
+type RpcReply<Result> = { id: number; result: Result; error?: { message: string } }
+
 /** Sends one request to a node and returns its result. Throws if the node refuses it. */
-export async function rpc<Result = string>(url: string, method: string, params: unknown[]): Promise<Result> {
+export async function rpc<Result = string>(url: string, method: string, params: readonly unknown[]): Promise<Result> {
+  const [result] = await rpcBatch<Result>(url, [[method, params]])
+  return result as Result
+}
+
+/**
+ * Sends requests to a node, which executes them in their order, and returns their results. Throws if it refuses one.
+ */
+export async function rpcBatch<Result>(url: string, calls: readonly RpcCall[]): Promise<Result[]> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    body: JSON.stringify(rpcRequests(calls)),
   })
-  const { result, error } = (await response.json()) as { result: Result; error?: { message: string } }
-  if (error) throw new Error(`${method} failed: ${error.message}`)
-  return result
+  return rpcResults(calls, (await response.json()) as RpcReply<Result> | RpcReply<Result>[])
+}
+
+/** Returns calls as JSON-RPC: a single one alone, several as a batch. */
+export function rpcRequests(calls: readonly RpcCall[]): object {
+  const requests = calls.map(([method, params], id) => ({ jsonrpc: '2.0', id, method, params }))
+  return requests.length === 1 && requests[0] !== undefined ? requests[0] : requests
+}
+
+/** Returns the results of calls in their order. Throws if one was refused. */
+export function rpcResults<Result>(
+  calls: readonly RpcCall[],
+  replies: RpcReply<Result> | readonly RpcReply<Result>[],
+): Result[] {
+  const results: Result[] = []
+  for (const { id, result, error } of [replies].flat()) {
+    if (error) throw new Error(`${calls[id]?.[0]} failed: ${error.message}`)
+    results[id] = result
+  }
+  return results
 }

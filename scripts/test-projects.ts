@@ -85,6 +85,7 @@ export const slowFiles = [
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/devnet.test.ts',
+  'devnet/pool-state.test.ts',
 ]
 
 /**

@@ -7,7 +7,7 @@ import { type Config, parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
-import { type Book, type ChainChanges, openBook } from './book.ts'
+import { type Book, type ChainChanges, openBook, type WakingPrices } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { newOrderEntry } from './order-entry.ts'
 import {
@@ -108,6 +108,10 @@ export class KeeperObject extends DurableObject<Env> {
     const cycle = await this.#startCycle({ alwaysCompares: true })
     await withDeadline(Promise.all([cycle.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
     if (cycle.failure !== undefined) throw cycle.failure
+  }
+
+  wakingPrices(): WakingPrices[] | undefined {
+    return this.#book.wakingPrices()
   }
 
   readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {
