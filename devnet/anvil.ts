@@ -44,6 +44,12 @@ const DEFAULT_EMPTY_BLOCK_MS = 1_000
  * 1.7.1 keeps 1,500 blocks instead.
  */
 const HISTORY_MS = 60_000
+/**
+ * Of a chain that continues another one and makes blocks on demand: how many states and how many blocks with logs are
+ * kept, so that a year of them takes no more memory than a month.
+ */
+const KEPT_STATES = 16
+export const KEPT_BLOCKS = 2_048
 
 /** Ends a start that hangs; anvil exits if it fails. */
 const START_TIMEOUT_MS = 120_000
@@ -72,9 +78,8 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments(listenOn, chainId, accounts, blockMs),
+      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs, after }),
       ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
-      ...(after === undefined ? [] : ['--fork-url', after, '--fork-block-number', '0', '--no-storage-caching']),
     ],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -121,12 +126,23 @@ export async function startAnvil({
   return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, stop }
 }
 
-/** A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow. */
-const anvilArguments = (port: number, chainId: number, accounts: number, blockMs: number): string[] => [
+const anvilArguments = ({
+  port,
+  chainId,
+  accounts,
+  blockMs,
+  after,
+}: Record<'port' | 'chainId' | 'accounts' | 'blockMs', number> & Pick<AnvilOptions, 'after'>): string[] => [
   ...`--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
   ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo`.split(' '),
-  ...['--prune-history', `${Math.ceil(HISTORY_MS / blockMs)}`],
+  // A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow.
+  ...['--prune-history', `${after === undefined ? Math.ceil(HISTORY_MS / blockMs) : KEPT_STATES}`],
   ...['--mnemonic', MNEMONIC],
+  ...(after === undefined
+    ? []
+    : `--fork-url ${after} --fork-block-number 0 --no-storage-caching --transaction-block-keeper ${KEPT_BLOCKS}`.split(
+        ' ',
+      )),
 ]
 
 /** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */

@@ -32,6 +32,8 @@ export type EmbeddedMarket = {
    * keeper does.
    */
   now(): Now
+  /** The part of the market that is played, from 0 to 1; absent of one without an end. */
+  partDone?(): number
   /** Reads the newest block. */
   head(): Promise<Block>
   /** The time on the chain of the next step that ends a bar; of the last step if none does. */
@@ -106,6 +108,7 @@ export async function startMarket(
         const isOver = last === tape.steps.length - 1
         return { step: last, time, endsBar, isOver, keeperActs, ...pricesNow(player) }
       },
+      partDone: () => last / (tape.steps.length - 1),
       nextBar() {
         let next = Math.min(last + 1, tape.steps.length - 1)
         while (next < tape.steps.length - 1 && !tape.steps[next]?.endsBar) next++

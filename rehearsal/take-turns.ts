@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Address } from 'viem'
+import { KEPT_BLOCKS } from '../devnet/anvil.ts'
 import type { EmbeddedMarket } from './play-market.ts'
 
 // The market waits for the agents, and they take turns, so that the same programs meet the same market every time. An
@@ -44,6 +45,9 @@ type Turn = {
 /** How long a call waits for the next prices of a live market: HTTP clients give up after minutes. */
 const MAX_QUIET_SECONDS = 60
 
+/** How many blocks the index may be behind: far fewer than the node keeps the logs of. */
+const MAX_UNREAD_BLOCKS = KEPT_BLOCKS / 8
+
 /** Opens the stage on which agents trade at a service, whose keeper fires exits after each step of the market. */
 export async function openStage(market: EmbeddedMarket, serviceUrl: string): Promise<Stage> {
   const turns = new Map<string, Turn>()
@@ -52,6 +56,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   /** Whether the keeper may have something to do at prices in USD by token. */
   let wakes: (prices: ReadonlyMap<Address, bigint>) => boolean = () => true
   let played = -1
+  /** Steps since the service has read the chain. */
+  let unread = 0
 
   async function playTo(time: number): Promise<void> {
     /** The head, unless somebody may have made a block since. */
@@ -62,8 +68,9 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       await market.playStep({ until: time, isUndisturbed })
       played = ++head
       const { keeperActs, posted } = market.now()
-      if (!keeperActs || (isUndisturbed && !wakes(posted))) continue
+      if (!keeperActs || (isUndisturbed && !wakes(posted) && ++unread < MAX_UNREAD_BLOCKS)) continue
       wakes = await fireExits(serviceUrl)
+      unread = 0
       head = undefined
     } while (!market.now().isOver && (market.now().time < time || !market.now().endsBar))
   }

@@ -106,6 +106,7 @@ export const releaseFiles = [
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/e2e/dev.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
+  'test/e2e/examination.node.test.ts',
   'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
