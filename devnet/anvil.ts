@@ -31,6 +31,8 @@ export type AnvilOptions = {
   startsAt?: number | undefined
   /** Whether it mines from the start; default true. */
   mines?: boolean | undefined
+  /** The URL of a node whose chain this one continues. */
+  after?: string | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
@@ -42,6 +44,12 @@ const DEFAULT_EMPTY_BLOCK_MS = 1_000
  * 1.7.1 keeps 1,500 blocks instead.
  */
 const HISTORY_MS = 60_000
+/**
+ * Of a chain that continues another one and makes blocks on demand: how many states and how many blocks with logs are
+ * kept, so that a year of them takes no more memory than a month.
+ */
+const KEPT_STATES = 16
+export const KEPT_BLOCKS = 2_048
 
 /** Ends a start that hangs; anvil exits if it fails. */
 const START_TIMEOUT_MS = 120_000
@@ -59,6 +67,7 @@ export async function startAnvil({
   emptyBlockMs = DEFAULT_EMPTY_BLOCK_MS,
   startsAt,
   mines = true,
+  after,
 }: AnvilOptions = {}): Promise<Anvil> {
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
@@ -69,7 +78,7 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments(listenOn, chainId, accounts, blockMs),
+      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs, after }),
       ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
     ],
     {
@@ -117,12 +126,23 @@ export async function startAnvil({
   return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, stop }
 }
 
-/** A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow. */
-const anvilArguments = (port: number, chainId: number, accounts: number, blockMs: number): string[] => [
+const anvilArguments = ({
+  port,
+  chainId,
+  accounts,
+  blockMs,
+  after,
+}: Record<'port' | 'chainId' | 'accounts' | 'blockMs', number> & Pick<AnvilOptions, 'after'>): string[] => [
   ...`--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
   ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo`.split(' '),
-  ...['--prune-history', `${Math.ceil(HISTORY_MS / blockMs)}`],
+  // A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow.
+  ...['--prune-history', `${after === undefined ? Math.ceil(HISTORY_MS / blockMs) : KEPT_STATES}`],
   ...['--mnemonic', MNEMONIC],
+  ...(after === undefined
+    ? []
+    : `--fork-url ${after} --fork-block-number 0 --no-storage-caching --transaction-block-keeper ${KEPT_BLOCKS}`.split(
+        ' ',
+      )),
 ]
 
 /** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */
@@ -246,14 +266,42 @@ async function waitUntilReady(rpcUrl: string, chainId: number): Promise<Error | 
   return new Error(`anvil did not respond on ${rpcUrl} within ${START_TIMEOUT_MS / 1000} s.`)
 }
 
+export type RpcCall = [method: string, params: readonly unknown[]]
+type RpcReply<Result> = { id: number; result: Result; error?: { message: string } }
+
 /** Sends one request to a node and returns its result. Throws if the node refuses it. */
-export async function rpc<Result = string>(url: string, method: string, params: unknown[]): Promise<Result> {
+export async function rpc<Result = string>(url: string, method: string, params: readonly unknown[]): Promise<Result> {
+  const [result] = await rpcBatch<Result>(url, [[method, params]])
+  return result as Result
+}
+
+/**
+ * Sends requests to a node, which executes them in their order, and returns their results. Throws if it refuses one.
+ */
+export async function rpcBatch<Result>(url: string, calls: readonly RpcCall[]): Promise<Result[]> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    body: JSON.stringify(rpcRequests(calls)),
   })
-  const { result, error } = (await response.json()) as { result: Result; error?: { message: string } }
-  if (error) throw new Error(`${method} failed: ${error.message}`)
-  return result
+  return rpcResults(calls, (await response.json()) as RpcReply<Result> | RpcReply<Result>[])
+}
+
+/** Returns calls as JSON-RPC: a single one alone, several as a batch. */
+export function rpcRequests(calls: readonly RpcCall[]): object {
+  const requests = calls.map(([method, params], id) => ({ jsonrpc: '2.0', id, method, params }))
+  return requests.length === 1 && requests[0] !== undefined ? requests[0] : requests
+}
+
+/** Returns the results of calls in their order. Throws if one was refused. */
+export function rpcResults<Result>(
+  calls: readonly RpcCall[],
+  replies: RpcReply<Result> | readonly RpcReply<Result>[],
+): Result[] {
+  const results: Result[] = []
+  for (const { id, result, error } of [replies].flat()) {
+    if (error) throw new Error(`${calls[id]?.[0]} failed: ${error.message}`)
+    results[id] = result
+  }
+  return results
 }

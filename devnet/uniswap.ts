@@ -134,11 +134,13 @@ export function tokensWorth({ decimals }: { decimals: number }, price: bigint, u
 }
 
 function sorted({ token, usdc }: Pool): [Address, Address] {
-  return BigInt(token) < BigInt(usdc) ? [token, usdc] : [usdc, token]
+  return token.toLowerCase() < usdc.toLowerCase() ? [token, usdc] : [usdc, token]
 }
 
 function squareRoot(value: bigint): bigint {
-  let root = 1n << BigInt((value.toString(2).length + 1) >> 1)
+  // Above the root by less than a part in 2^50; Newton's method then takes two or three rounds.
+  const estimate = BigInt(Math.floor(Math.sqrt(Number(value))))
+  let root = estimate + (estimate >> 50n) + 1n
   for (;;) {
     const closer = (root + value / root) >> 1n
     if (closer >= root) return root

@@ -7,13 +7,13 @@ import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { advance } from './advance.ts'
 
-const { BASE = 'http://127.0.0.1:8787', RPC_URL = '', ATS_AGENT = '', AGENT_KEY } = process.env
+const { BASE = 'http://127.0.0.1:8787', RPC_URL = '', ATS_AGENT = '', AGENT_KEY, LOOK_EVERY_SECONDS } = process.env
 const account = privateKeyToAccount(AGENT_KEY as Hex)
 const client = createClient({ baseUrl: BASE, account, ...(RPC_URL && { rpcUrl: RPC_URL }) })
 const agent = client.agent(ATS_AGENT)
 
-const HOUR = 3_600
-/** Prices looked back at, one an hour. */
+const LOOK_EVERY = Number(LOOK_EVERY_SECONDS ?? 3_600)
+/** Prices looked back at, one an hour by default. */
 const LOOKBACK = 24
 /** The least rise to buy at, in basis points. */
 const MIN_RISE_BPS = 100n
@@ -54,4 +54,4 @@ do {
     if (!(error instanceof AgentTradingError) || error.kind === 'untrusted-quote') throw error
     console.error(`${error.code}: ${error.message}`) // the report counts it
   }
-} while (await advance(BASE, ATS_AGENT, HOUR))
+} while (await advance(BASE, ATS_AGENT, LOOK_EVERY))

@@ -5,10 +5,19 @@ import type { Deployment } from '../devnet/index.ts'
 import { createClient } from '../packages/client/src/index.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
 import { type RecordedService, recordRefusals } from './record-refusals.ts'
-import type { AgentRecord, Promotion, ReportedTrade, Statistics } from './report.ts'
+import type { AgentRecord, Promotion, ReportedOrder, ReportedTrade, Statistics } from './report.ts'
 
-/** A program under test: its name in the report, and its command with the arguments. */
-export type Program = { name: string; command: string; args: string[] }
+/**
+ * A program under test: its name in the report, its command with the arguments, more variables, and the descriptor of
+ * the file that gets what it prints.
+ */
+export type Program = {
+  name: string
+  command: string
+  args: string[]
+  env?: Record<string, string>
+  output?: number
+}
 /** A program, its agent on the embedded chain, and its own port in front of the service. */
 export type AgentUnderTest = { program: Program; agentId: string; account: Account; service: RecordedService }
 
@@ -41,14 +50,16 @@ export async function registerAgent(
 }
 
 /**
- * Runs a program until it ends, and returns its exit code. What it prints goes to stderr, because stdout has the
- * report.
+ * Runs a program until it ends, and returns its exit code. What it prints goes to its output or to stderr, because
+ * stdout has the report.
  */
 export function runProgram({ program, agentId, account, service }: AgentUnderTest, rpcUrl: string): Promise<number> {
+  const { output = 2 } = program
   const child = spawn(program.command, program.args, {
-    stdio: ['ignore', 2, 2],
+    stdio: ['ignore', output, output],
     env: {
       ...process.env,
+      ...program.env,
       BASE: service.url,
       ATS_URL: service.url,
       RPC_URL: rpcUrl,
@@ -75,21 +86,69 @@ export async function recordOf(
   { exitCode, shift }: { exitCode: number; shift: number },
 ): Promise<AgentRecord> {
   const client = createClient({ baseUrl: serviceUrl })
-  const [{ allocation, promotionReadiness }, statistics, trades] = await Promise.all([
+  const [{ allocation, accountRiskBounds, promotionReadiness }, statistics, trades, orders] = await Promise.all([
     client.getRiskState({ agentId }),
     client.getAgentStats({ agentId, period: 'all' }),
     readTrades(client, agentId, shift),
+    readOrders(client, agentId, shift),
   ])
   const { asOf: _, lagBlocks: __, agentId: ___, ...figures } = statistics
   return {
     name: program.name,
     allocationUsdc: BigInt(allocation.cap),
+    maxDrawdownBps: Number(accountRiskBounds.maxDrawdownBps),
     trades,
-    statistics: figures as Statistics,
+    orders,
+    statistics: onTheTapesClock(figures as Statistics, shift),
     promotion: promotionReadiness as Promotion,
     ...service.refused(),
     exitCode,
   }
+}
+
+/** Returns statistics whose times are `shift` seconds earlier. */
+function onTheTapesClock(statistics: Statistics, shift: number): Statistics {
+  const earlier = (time: string) => `${Number(time) - shift}`
+  const { maxDrawdown, pnlByDay } = statistics
+  return {
+    ...statistics,
+    maxDrawdown: maxDrawdown && { ...maxDrawdown, from: earlier(maxDrawdown.from), to: earlier(maxDrawdown.to) },
+    pnlByDay: pnlByDay.map(each => ({ ...each, day: earlier(each.day) })),
+  }
+}
+
+/** Returns every order of an agent, oldest first. */
+async function readOrders(
+  client: ReturnType<typeof createClient>,
+  agentId: string,
+  shift: number,
+): Promise<ReportedOrder[]> {
+  const orders: ReportedOrder[] = []
+  const earlier = (time: string | null) => (time === null ? null : `${Number(time) - shift}`)
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await client.listOrders({ agentId, limit: '100', ...(cursor && { cursor }) } as { agentId: string })
+    orders.push(
+      ...page.orders.map(order => ({
+        placedAt: `${Number(order.placedAt) - shift}`,
+        endedAt: earlier(order.endedAt),
+        side: order.side,
+        symbol: order.symbol,
+        usdcAmount: order.usdcAmount,
+        exitBps: order.exitBps,
+        condition: order.condition,
+        price: order.price,
+        trailBps: order.trailBps,
+        state: order.state,
+        endReason: order.endReason,
+        partsDone: order.partsDone,
+        parts: order.parts,
+        waitsFor: order.waitsFor?.error ?? null,
+        note: order.note ?? null,
+      })),
+    )
+    cursor = page.nextCursor
+  }
+  return orders.reverse()
 }
 
 /**

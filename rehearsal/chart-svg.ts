@@ -21,32 +21,36 @@ const MAX_POINTS = 1_200
 const DAY = 86_400
 
 /**
- * Returns a chart as HTML: lines in an SVG that stretches, and labels and marks around it that do not. Times are in
- * UTC, so that the page is the same everywhere.
+ * Returns a chart as HTML: lines in an SVG that stretches, and labels and marks around it that do not. Bars are equally
+ * wide, so that nights and weekends take no room, and a line is interrupted at each. Times are in UTC, so that the page
+ * is the same everywhere.
  */
 export function chartHtml({ title, times, lines, marks = [], valueText }: Chart): string {
-  const [from = 0, to = 0] = [times[0], times.at(-1)]
+  const starts = sessionStarts(times)
   const drawn = [...lines.flatMap(({ values }) => values), ...marks.map(({ value }) => value)]
   const [low, high] = padded(drawn)
-  const x = (time: number) => (to === from ? 0 : (time - from) / (to - from))
+  const xOf = (index: number) => (times.length < 2 ? 0 : index / (times.length - 1))
   const y = (value: number) => (high - value) / (high - low)
   const paths = lines.map(({ className, values }) => {
-    const points = outline(values).map(
-      index => `${fixed(x(times[index] ?? from) * WIDTH)} ${fixed(y(values[index] ?? low) * HEIGHT)}`,
-    )
-    return `<path class="line ${className}" d="M${points.join('L')}"/>`
+    let path = ''
+    for (const index of outline(values, starts)) {
+      const command = starts.has(index) || path === '' ? 'M' : 'L'
+      path += `${command}${fixed(xOf(index) * WIDTH)} ${fixed(y(values[index] ?? low) * HEIGHT)}`
+    }
+    return `<path class="line ${className}" d="${path}"/>`
   })
   const ticks = roundValues(low, high, 4)
   const grid = ticks.map(value => `<path class="grid" d="M0 ${fixed(y(value) * HEIGHT)}H${WIDTH}"/>`)
   const valueLabels = ticks.map(
     value => `<span class="value" style="top:${percent(y(value))}">${escapeHtml(valueText(value))}</span>`,
   )
-  const timeLabels = dayTicks(from, to).map(
-    time => `<span class="time" style="left:${percent(x(time))}">${timeText(time).slice(5, 10)}</span>`,
+  const timeLabels = dayTicks(times).map(
+    index =>
+      `<span class="time" style="left:${percent(xOf(index))}">${timeText(times[index] ?? 0).slice(5, 10)}</span>`,
   )
   const links = marks.map(
     ({ time, value, className, text, href }) =>
-      `<a class="mark ${className}" href="${escapeHtml(href)}" style="left:${percent(x(time))};top:${percent(y(value))}" title="${escapeHtml(text)}" aria-label="${escapeHtml(text)}"></a>`,
+      `<a class="mark ${className}" href="${escapeHtml(href)}" style="left:${percent(xOf(placeOf(times, time)))};top:${percent(y(value))}" title="${escapeHtml(text)}" aria-label="${escapeHtml(text)}"></a>`,
   )
   const keys = lines.map(({ label, className }) => `<span class="key ${className}">${escapeHtml(label)}</span>`)
   return `<figure class="chart" aria-label="${escapeHtml(title)}">
@@ -65,14 +69,33 @@ function padded(values: readonly number[]): [low: number, high: number] {
   return [low - room, high + room]
 }
 
+/** A longer pause than this many usual distances between bars is a night, a weekend or a halt. */
+const PAUSE = 4
+
+/** Returns the indices of the bars that follow a pause. */
+function sessionStarts(times: readonly number[]): Set<number> {
+  const distances = times.slice(1).map((time, index) => time - (times[index] ?? 0))
+  const usual = [...distances].sort((a, b) => a - b)[distances.length >> 1] ?? 0
+  return new Set(distances.flatMap((distance, index) => (distance > PAUSE * usual ? [index + 1] : [])))
+}
+
+/** Returns where a time is among bars, as an index with a fraction. */
+function placeOf(times: readonly number[], time: number): number {
+  const next = times.findIndex(each => each >= time)
+  if (next <= 0) return next === 0 ? 0 : times.length - 1
+  const [from, to] = [times[next - 1] ?? 0, times[next] ?? 0]
+  return next - 1 + (time - from) / (to - from)
+}
+
 /**
- * Returns the indices of a line's outline: of each part the lowest and the highest value, and the first and last of
- * all.
+ * Returns the indices of a line's outline: of each part the lowest and the highest value, the first and last of all, and
+ * those next to a pause.
  */
-function outline(values: readonly number[]): number[] {
+function outline(values: readonly number[], starts: ReadonlySet<number>): number[] {
   if (values.length <= MAX_POINTS) return values.map((_, index) => index)
   const size = Math.ceil((values.length * 2) / MAX_POINTS)
   const kept = new Set([0, values.length - 1])
+  for (const start of starts) kept.add(start - 1).add(start)
   for (let start = 0; start < values.length; start += size) {
     let [lowest, highest] = [start, start]
     for (let index = start; index < Math.min(start + size, values.length); index++) {
@@ -84,12 +107,13 @@ function outline(values: readonly number[]): number[] {
   return [...kept].sort((a, b) => a - b)
 }
 
-/** Returns at most five midnights in UTC between two times; the first time if there is none. */
-function dayTicks(from: number, to: number): number[] {
-  const step = DAY * Math.max(1, Math.ceil((to - from) / DAY / 5))
-  const ticks: number[] = []
-  for (let time = Math.ceil(from / DAY) * DAY; time <= to; time += step) ticks.push(time)
-  return ticks.length > 0 ? ticks : [from]
+/** Returns the first bars of at most five days in UTC; the first bar if there is only one day. */
+function dayTicks(times: readonly number[]): number[] {
+  const days = times.flatMap((time, index) =>
+    index === 0 || Math.floor(time / DAY) !== Math.floor((times[index - 1] ?? 0) / DAY) ? [index] : [],
+  )
+  const step = Math.max(1, Math.ceil(days.length / 5))
+  return days.filter((_, index) => index % step === 0)
 }
 
 const fixed = (value: number) => `${Math.round(value * 100) / 100}`

@@ -16,6 +16,8 @@ export type MarketOptions = {
   allHours: boolean
   /** A token whose prices end in the middle. */
   stale?: string | undefined
+  /** First prices in USD by symbol, instead of those of twelve stocks. */
+  tokens?: Readonly<Record<string, number>>
 }
 
 /** The tokens of a generated market, with their first prices in USD. */
@@ -56,14 +58,15 @@ const REGIME_DAYS = 4
 const CRASH = { from: 0.55, to: 0.65, depth: 0.28, recovery: 0.4 }
 
 /** Generates a market in bars of five minutes. The same options give the same tape. */
-export function generateMarket({ kind, vol, drift, correlation, days, seed, allHours, stale }: MarketOptions): Tape {
+export function generateMarket({ tokens = TOKENS, ...options }: MarketOptions): Tape {
+  const { kind, vol, drift, correlation, days, seed, allHours, stale } = options
   const random = xoroshiro128plus(seed)
   const uniform = () => uniformFloat64(random)
   const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
-  const symbols = GENERATED_SYMBOLS
+  const symbols = Object.keys(tokens)
   const times = barTimes(days, allHours)
   const [sigma, mu] = [vol / 100, drift / 100]
-  const logs = new Map(symbols.map(symbol => [symbol, Math.log(TOKENS[symbol] ?? 1)]))
+  const logs = new Map(symbols.map(symbol => [symbol, Math.log(tokens[symbol] ?? 1)]))
   const regimes = new Map(symbols.map(symbol => [symbol, 0]))
   const posts = []
   for (const [bar, time] of times.entries()) {

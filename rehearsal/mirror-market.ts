@@ -5,7 +5,7 @@ import { usdPrice } from '../devnet/controls.ts'
 import { Failure } from '../packages/cli/src/failure.ts'
 import { readVenue } from '../packages/cli/src/tape/venue.ts'
 import { createReader } from '../packages/cli/src/trading/create-reader.ts'
-import { type EmbeddedMarket, openPlayer, playStep, readHead, usdTexts } from './play-market.ts'
+import { type EmbeddedMarket, openPlayer, playStep, pricesNow, readHead } from './play-market.ts'
 import { venueOf } from './seed-venue.ts'
 import type { Step, Tape } from './tape.ts'
 
@@ -46,13 +46,14 @@ export async function startMirror(
       baseUrl,
       hold: () => anvil.setMining(false),
       release: () => anvil.setMining(true),
+      minesAtOnce: false,
     })
     const postedAt = new Map<string, string>()
     const steps: Step[] = []
     const last = { step: -1, time: 0, endsBar: true, isOver: false }
 
     /** Posts what the deployment has posted since; a price that is stale there stays so here. */
-    async function follow(time?: number): Promise<void> {
+    async function follow(isFirst = false): Promise<void> {
       const { prices: quotes } = await reader.getPrices({})
       const prices = new Map<string, bigint>()
       for (const { symbol } of venue.tokens) {
@@ -60,21 +61,21 @@ export async function startMirror(
         if (quote === undefined || quote.stale || postedAt.get(symbol) === quote.updatedAt) continue
         prices.set(symbol, usdPrice(quote.priceUsd))
       }
-      last.endsBar = prices.size > 0 || time !== undefined
-      if (last.endsBar) await playStep(player, { prices }, { time })
+      last.endsBar = prices.size > 0 || isFirst
+      if (last.endsBar) await playStep(player, { prices }, { time: Math.floor(Date.now() / 1000) })
       for (const symbol of prices.keys()) postedAt.set(symbol, quotes[symbol]?.updatedAt ?? '')
-      last.time = (await readHead(anvil.rpcUrl)).timestamp
+      last.time = (await readHead(player.socket)).timestamp
       last.step++
       if (last.endsBar) steps.push({ time: last.time, prices: new Map(player.prices), endsBar: true })
     }
 
     // The chain begins a day before, when the prices that are stale now were posted; its clock is this machine's from
     // here on.
-    await follow(Math.floor(Date.now() / 1000))
+    await follow(true)
     return {
       deployment: player.deployment,
       shift: 0,
-      now: () => ({ ...last, keeperActs: true, prices: usdTexts(player.prices) }),
+      now: () => ({ ...last, keeperActs: true, ...pricesNow(player) }),
       nextBar: () => last.time + 1,
       async playStep() {
         await sleep(POLL_MS)
@@ -85,7 +86,7 @@ export async function startMirror(
           console.error(`The mirror does not follow: ${error instanceof Error ? error.message : error}`)
         })
       },
-      head: () => readHead(anvil.rpcUrl),
+      head: () => readHead(player.socket),
       end() {
         last.isOver = true
       },

@@ -1,15 +1,24 @@
-import { type Address, encodeFunctionData, formatUnits, type Hex, numberToHex, type PublicClient } from 'viem'
+import {
+  type Address,
+  encodeFunctionData,
+  formatUnits,
+  type Hex,
+  numberToHex,
+  type PublicClient,
+  prepareEncodeFunctionData,
+} from 'viem'
 import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
-import { swapRouterAbi } from '../contracts-abi/swap-router.ts'
-import { uniswapV3PoolAbi } from '../contracts-abi/uniswap-v3-pool.ts'
 import { ACCOUNTS, devnetAccounts } from '../devnet/accounts.ts'
-import { type Anvil, rpc, startAnvil } from '../devnet/anvil.ts'
+import { type Anvil, type RpcCall, rpc, startAnvil } from '../devnet/anvil.ts'
 import type { Deployment } from '../devnet/deployment.ts'
-import { type Market, swapTo } from '../devnet/market-maker.ts'
+import type { Market } from '../devnet/market-maker.ts'
+import { type PoolState, readPoolStates, storageParams, swappedTo } from '../devnet/pool-state.ts'
 import { seed } from '../devnet/seed.ts'
 import { usd } from '../devnet/seed-config.ts'
 import { connect } from '../devnet/sender.ts'
 import { sqrtPriceX96 } from '../devnet/uniswap.ts'
+import { startEmptyChain } from './empty-chain.ts'
+import { type NodeSocket, openNodeSocket } from './node-socket.ts'
 import { actionTransactions } from './play-actions.ts'
 import { type SeedVenue, venueOf, venueOfPrices } from './seed-venue.ts'
 import type { Step, Tape } from './tape.ts'
@@ -24,19 +33,21 @@ export type EmbeddedMarket = {
    * keeper does.
    */
   now(): Now
+  /** The part of the market that is played, from 0 to 1; absent of one without an end. */
+  partDone?(): number
   /** Reads the newest block. */
   head(): Promise<Block>
   /** The time on the chain of the next step that ends a bar; of the last step if none does. */
   nextBar(): number
   /**
    * Moves clock, oracle and pools to the next step together, in one block. On a recorded day whose next step is after
-   * `until`, only the clock moves, to `until`.
+   * `until`, only the clock moves, to `until`. With `isUndisturbed`, nobody has made a block since the last step.
    */
-  playStep(until?: number): Promise<void>
+  playStep(options?: { until?: number; isUndisturbed?: boolean }): Promise<void>
   stop(): Promise<void>
 }
 
-/** `prices` are US dollars by symbol. */
+/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token. */
 type Now = {
   step: number
   time: number
@@ -44,6 +55,7 @@ type Now = {
   isOver: boolean
   keeperActs: boolean
   prices: Record<string, string>
+  posted: ReadonlyMap<Address, bigint>
 }
 type Block = { number: number; timestamp: number }
 
@@ -52,7 +64,7 @@ const DAY = 86_400
 const CALENDAR_CYCLE = 28 * 365.25 * DAY
 /** A larger move is posted by the oracle's other role, which has no bound. */
 const MAX_UPDATE_BPS = 1_900n
-const GAS = { post: 5_000_000, swaps: 40_000_000 }
+const POST_GAS = 5_000_000
 
 /**
  * Starts the embedded chain with the tape's tokens, at the prices of its first step. Its clock moves with the steps,
@@ -64,7 +76,10 @@ export async function startMarket(
 ): Promise<EmbeddedMarket> {
   const first = tape.steps[0] as Step
   const shift = shiftFor(first.time)
-  const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt: first.time + shift - DAY, mines: false })
+  const startsAt = first.time + shift - DAY
+  const below = await startEmptyChain(chainId, startsAt)
+  const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt, mines: false, after: below.url })
+  const stop = () => anvil.stop().finally(below.stop)
   try {
     // Times follow the number of blocks, not this machine's clock.
     await rpc(anvil.rpcUrl, 'anvil_setBlockTimestampInterval', [1])
@@ -74,12 +89,14 @@ export async function startMarket(
       baseUrl,
       hold: () => rpc(anvil.rpcUrl, 'evm_setAutomine', [false]),
       release: () => rpc(anvil.rpcUrl, 'evm_setAutomine', [true]),
+      minesAtOnce: true,
     })
+    await player.release()
     if (tape.liquidity !== undefined) await setLiquidity(player, tape.liquidity)
     let last = 0
     let time = first.time + shift
     let isBetweenSteps = false
-    const play = (step: PlayedStep) => playStep(player, step, { time, shift })
+    const play = (step: PlayedStep, isUndisturbed?: boolean) => playStep(player, step, { time, shift, isUndisturbed })
     await play(first)
     return {
       deployment: player.deployment,
@@ -89,28 +106,32 @@ export async function startMarket(
           ? { endsBar: true, keeperActs: false }
           : (tape.steps[last] ?? first)
         const isOver = last === tape.steps.length - 1
-        return { step: last, time, endsBar, isOver, keeperActs, prices: usdTexts(player.prices) }
+        return { step: last, time, endsBar, isOver, keeperActs, ...pricesNow(player) }
       },
+      partDone: () => last / (tape.steps.length - 1),
       nextBar() {
         let next = Math.min(last + 1, tape.steps.length - 1)
         while (next < tape.steps.length - 1 && !tape.steps[next]?.endsBar) next++
         return (tape.steps[next]?.time ?? 0) + shift
       },
-      async playStep(until = Number.POSITIVE_INFINITY) {
+      async playStep({ until = Number.POSITIVE_INFINITY, isUndisturbed } = {}) {
         const step = tape.steps[last + 1]
         if (step === undefined) return
         isBetweenSteps = tape.liquidity !== undefined && step.time + shift > until
         time = isBetweenSteps ? Math.max(time, until) : step.time + shift
         if (!isBetweenSteps) {
-          await play(step)
+          await play(step, isUndisturbed)
           last++
-        } else if ((await readHead(anvil.rpcUrl)).timestamp < time) await play(NOTHING)
+        } else if ((await readHead(player.socket)).timestamp < time) await play(NOTHING)
       },
-      head: () => readHead(anvil.rpcUrl),
-      stop: anvil.stop,
+      head: () => readHead(player.socket),
+      stop() {
+        player.socket.close()
+        return stop()
+      },
     }
   } catch (error) {
-    await anvil.stop()
+    await stop()
     throw error
   }
 }
@@ -139,8 +160,13 @@ function shiftFor(time: number): number {
 }
 
 const usdText = (price: bigint) => formatUnits(price, 8)
-export const usdTexts = (prices: ReadonlyMap<string, bigint>): Record<string, string> =>
+const usdTexts = (prices: ReadonlyMap<string, bigint>): Record<string, string> =>
   Object.fromEntries([...prices].map(([symbol, price]) => [symbol, usdText(price)]))
+
+export const pricesNow = ({ prices, deployment: { tokens } }: Player): Pick<Now, 'prices' | 'posted'> => ({
+  prices: usdTexts(prices),
+  posted: new Map([...prices].flatMap(([symbol, price]) => (tokens[symbol] ? [[tokens[symbol], price] as const] : []))),
+})
 
 /** What plays a step. `hold` stops what else makes blocks, until `release`. */
 export type Player = {
@@ -149,24 +175,32 @@ export type Player = {
   markets: Market[]
   hold(): Promise<unknown>
   release(): Promise<unknown>
+  socket: NodeSocket
+  /** Whether each transaction gets a block at once, unless blocks are held. */
+  minesAtOnce: boolean
   /** The last price of each symbol, in USD with 8 decimals. */
   prices: Map<string, bigint>
-  /** The block of the last step, and where it left the pools, as square roots of prices in Q64.96 by symbol. */
-  played: { block: number; pools: Map<string, bigint> }
+  /** The head and the pools as the last step left them, by symbol. */
+  played: { head: Block; pools: Map<string, PoolState> }
 }
 
 /** Deploys and seeds everything on a fresh chain. */
 export async function openPlayer(
   { rpcUrl, chainId }: Anvil,
   venue: SeedVenue,
-  { baseUrl, ...mining }: Pick<Player, 'hold' | 'release'> & { baseUrl: string },
+  { baseUrl, ...mining }: Pick<Player, 'hold' | 'release' | 'minesAtOnce'> & { baseUrl: string },
 ): Promise<Player> {
   const client = connect(rpcUrl, chainId)
   const accounts = devnetAccounts()
   const { contracts, vaults, tokens, markets } = await seed(client, accounts, { venue })
   const deployment: Deployment = { chainId, rpcUrl, baseUrl, contracts, vaults, tokens, accounts }
   const prices = new Map(venue.listings.map(({ symbol, price }) => [symbol, usd(price)]))
-  return { client, deployment, markets, prices, played: { block: -1, pools: new Map() }, ...mining }
+  const played = { head: { number: -1, timestamp: 0 }, pools: new Map() }
+  // Signing the posts would take longer than executing them.
+  for (const { address } of [accounts.priceSetter, accounts.admin])
+    await rpc(rpcUrl, 'anvil_impersonateAccount', [address])
+  const socket = await openNodeSocket(rpcUrl)
+  return { client, deployment, markets, prices, played, socket, ...mining }
 }
 
 type Transaction = { from: Address; to: Address; data: Hex; gas: number }
@@ -174,41 +208,77 @@ type Transaction = { from: Address; to: Address; data: Hex; gas: number }
 type PlayedStep = Pick<Step, 'prices' | 'pools' | 'actions'>
 
 /**
- * Posts the prices of a step, announces its corporate actions and trades the pools to them, in one block. Without a
- * time it has the chain's; `shift` is how far that is ahead of the tape's, in seconds. Throws if one of it reverts.
+ * Posts the prices of a step, announces its corporate actions and moves the pools to the prices, in one block at a time
+ * or a second after the head. `shift` is how far that is ahead of the tape's, in seconds. With `isUndisturbed`, nobody
+ * has made a block since the last step. Throws if a post or an announcement reverts.
  */
 export async function playStep(
   player: Player,
   step: PlayedStep,
-  { time, shift = 0 }: { time?: number | undefined; shift?: number } = {},
+  { time, shift = 0, isUndisturbed = false }: { time: number; shift?: number; isUndisturbed?: boolean | undefined },
 ): Promise<void> {
-  const { deployment, prices, played } = player
-  const { rpcUrl } = deployment
+  const { deployment, prices, markets, socket } = player
+  const { actions = [] } = step
   const posts = postsOf(deployment, step, prices)
-  for (const [symbol, price] of step.prices) prices.set(symbol, price)
-  await player.hold()
-  const head = await readHead(rpcUrl)
+  const isQuick = player.minesAtOnce && posts.length === 1 && actions.length === 0
+  if (!isQuick) await player.hold()
+  const head = isUndisturbed ? player.played.head : await readHead(socket)
   // Without a block since the last step, the pools are where that left them.
-  const pools = head.number === played.block ? played.pools : await readPools(player)
-  const targetOf = (market: Market) =>
-    step.pools === undefined ? sqrtPriceX96(market, prices.get(market.symbol) ?? 0n) : step.pools.get(market.symbol)
-  const hashes: Hex[] = []
-  const at = { time: Math.max(time ?? 0, head.timestamp + 1), shift }
-  const announced = actionTransactions(deployment, step.actions ?? [], at)
-  for (const { gas, ...transaction } of [...announced, ...posts, ...swapsTo(targetOf, pools, player)]) {
-    const fees = { gas: numberToHex(gas), maxFeePerGas: numberToHex(10n ** 13n) }
-    hashes.push(await rpc<Hex>(rpcUrl, 'eth_sendTransaction', [{ ...transaction, ...fees }]))
-  }
-  if (time !== undefined) await rpc(rpcUrl, 'evm_setNextBlockTimestamp', [numberToHex(at.time)])
-  await rpc(rpcUrl, 'evm_mine', [])
-  const receipts = await Promise.all([
-    ...hashes.map(hash => rpc<{ status: Hex } | null>(rpcUrl, 'eth_getTransactionReceipt', [hash])),
-    player.release().then(() => ({ status: '0x1' })),
-  ])
+  const pools = head.number === player.played.head.number ? player.played.pools : await readPools(player)
+  for (const [symbol, price] of step.prices) prices.set(symbol, price)
+  const timestamp = Math.max(time, head.timestamp + 1)
+  const writes = markets.flatMap(market => {
+    const state = pools.get(market.symbol)
+    const price = prices.get(market.symbol) ?? 0n
+    const target = step.pools === undefined ? sqrtPriceX96(market, price) : step.pools.get(market.symbol)
+    if (state === undefined || target === undefined || state.sqrtPriceX96 === target) return []
+    const swapped = swappedTo(market.pool, state, target, timestamp)
+    pools.set(market.symbol, swapped.state)
+    return swapped.writes.map((write): RpcCall => ['anvil_setStorageAt', storageParams(write)])
+  })
+  const before: RpcCall[] = [...writes, ['evm_setNextBlockTimestamp', [numberToHex(timestamp)]]]
+  const announced = actionTransactions(deployment, actions, { time: timestamp, shift })
+  const transactions = [...announced, ...posts].map(toParams)
+  const receipts = isQuick
+    ? (await socket.send<Receipt>([...before, ['eth_sendTransactionSync', transactions]])).slice(-1)
+    : await mineTogether(player, before, transactions)
   if (receipts.some(receipt => receipt?.status !== '0x1'))
     throw new Error(`The chain did not take the prices ${JSON.stringify(usdTexts(step.prices))}.`)
-  player.played = { block: head.number + 1, pools }
+  player.played = { head: { number: head.number + 1, timestamp }, pools }
 }
+
+type Receipt = { status: Hex } | null
+
+/** Puts transactions into one block, which may be empty, and returns their receipts. Blocks are held until then. */
+async function mineTogether(
+  { socket, release }: Player,
+  before: RpcCall[],
+  transactions: readonly object[],
+): Promise<Receipt[]> {
+  const sent = await socket.send<Hex>([
+    ...before,
+    ...transactions.map((transaction): RpcCall => ['eth_sendTransaction', [transaction]]),
+  ])
+  await socket.send([['evm_mine', []]])
+  const hashes = sent.slice(before.length)
+  const [receipts] = await Promise.all([
+    hashes.length === 0
+      ? []
+      : socket.send<Receipt>(hashes.map((hash): RpcCall => ['eth_getTransactionReceipt', [hash]])),
+    release(),
+  ])
+  return receipts
+}
+
+const toParams = ({ gas, ...transaction }: Transaction) => ({
+  ...transaction,
+  gas: numberToHex(gas),
+  maxFeePerGas: numberToHex(10n ** 13n),
+})
+
+// Prepared once, because a selector is a hash.
+const setPrices = prepareEncodeFunctionData({ abi: priceOracleAbi, functionName: 'setPrices' })
+const forcePrice = prepareEncodeFunctionData({ abi: priceOracleAbi, functionName: 'forcePrice' })
 
 /** Returns the oracle's posts of a step: moves beyond its bound by the role that has none, one by one. */
 function postsOf(
@@ -223,50 +293,32 @@ function postsOf(
     return (price > last ? price - last : last - price) * 10_000n > last * MAX_UPDATE_BPS
   }
   const forced = [...step.prices].filter(isLarge).map(([symbol, price]) => {
-    const args = [tokens[symbol] as Address, price] as const
-    const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'forcePrice', args })
-    return { from: admin.address, to, data, gas: GAS.post }
+    const data = encodeFunctionData({ ...forcePrice, args: [tokens[symbol] as Address, price] })
+    return { from: admin.address, to, data, gas: POST_GAS }
   })
   const gradual = [...step.prices].filter(each => !isLarge(each))
   if (gradual.length === 0) return forced
   const args = [gradual.map(([symbol]) => tokens[symbol] as Address), gradual.map(([, price]) => price)] as const
-  const data = encodeFunctionData({ abi: priceOracleAbi, functionName: 'setPrices', args })
-  return [...forced, { from: priceSetter.address, to, data, gas: GAS.post }]
+  const data = encodeFunctionData({ ...setPrices, args })
+  return [...forced, { from: priceSetter.address, to, data, gas: POST_GAS }]
 }
 
-/**
- * Returns the transaction that brings every pool to its target, if one has another and is elsewhere; `pools` become the
- * targets.
- */
-function swapsTo(
-  targetOf: (market: Market) => bigint | undefined,
-  pools: Map<string, bigint>,
-  { deployment: { accounts, contracts }, markets }: Player,
-): Transaction[] {
-  const { address: recipient } = accounts.marketMaker
-  const swaps = markets.flatMap(market => {
-    const current = pools.get(market.symbol) ?? 0n
-    const target = targetOf(market)
-    if (target === undefined || current === target) return []
-    pools.set(market.symbol, target)
-    return [swapTo(market, { current, target, recipient })]
-  })
-  if (swaps.length === 0) return []
-  const data = encodeFunctionData({ abi: swapRouterAbi, functionName: 'multicall', args: [swaps] })
-  return [{ from: recipient, to: contracts.SwapRouter as Address, data, gas: GAS.swaps }]
+/** Reads the pools, by symbol. */
+async function readPools({ socket, markets }: Player): Promise<Map<string, PoolState>> {
+  const states = await readPoolStates(
+    markets.map(({ pool }) => pool),
+    slots =>
+      socket
+        .send<Hex>(
+          slots.map(({ address, slot }): RpcCall => ['eth_getStorageAt', [address, numberToHex(slot), 'latest']]),
+        )
+        .then(words => words.map(BigInt)),
+  )
+  return new Map(markets.map(({ symbol }, index) => [symbol, states[index] as PoolState]))
 }
 
-/** Reads where the pools are, as square roots of prices in Q64.96 by symbol. */
-async function readPools({ client, markets }: Player): Promise<Map<string, bigint>> {
-  const slots = await client.multicall({
-    batchSize: 0,
-    allowFailure: false,
-    contracts: markets.map(({ pool }) => ({ address: pool, abi: uniswapV3PoolAbi, functionName: 'slot0' }) as const),
-  })
-  return new Map(markets.map(({ symbol }, index) => [symbol, slots[index]?.[0] ?? 0n]))
-}
-
-export async function readHead(rpcUrl: string): Promise<Block> {
-  const block = await rpc<Record<keyof Block, Hex>>(rpcUrl, 'eth_getBlockByNumber', ['latest', false])
+export async function readHead(socket: NodeSocket): Promise<Block> {
+  const [block] = await socket.send<Record<keyof Block, Hex>>([['eth_getBlockByNumber', ['latest', false]]])
+  if (block === undefined) throw new Error('The node has no newest block.')
   return { number: Number(block.number), timestamp: Number(block.timestamp) }
 }

@@ -1,28 +1,20 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { escapeHtml } from '../reference/build/html.ts'
 import { chartHtml, type Mark } from './chart-svg.ts'
-import { figureText, percentText, timeText, usdcText } from './figure-text.ts'
+import { durationText, figureText, inWords, percentText, timeText, usdcText, withoutCode } from './figure-text.ts'
+import { facts, pageHtml, panel, table } from './page-parts.ts'
 import {
   type AgentReport,
   drawdowns,
+  exitsByCause,
   isPurchase,
+  outcomeOf,
   type PlayedMarket,
   type Report,
+  type ReportedOrder,
   type ReportedTrade,
+  type Statistics,
 } from './report.ts'
 import type { Figure } from './requirement.ts'
-
-/** The styles of the pages under /app, so that the report looks like them. */
-const STYLES = ['theme', 'base', 'parts', 'chart', 'narrow'].map(name => `../web/src/styles/${name}.css`)
-const OWN_STYLE = join(import.meta.dirname, 'report.css')
-
-/** Browsers load nothing else: the page has its styles, no fonts and no scripts. */
-const readStyles = (): string =>
-  [...STYLES.map(path => join(import.meta.dirname, path)), OWN_STYLE]
-    .map(path => readFileSync(path, 'utf8'))
-    .join('\n')
-    .replace(/@font-face\s*\{[^}]*\}/g, '')
 
 const HEADLINES: [title: string, figure: Figure][] = [
   ['Return', 'return'],
@@ -40,28 +32,13 @@ export function reportPage(report: Report, market: PlayedMarket): string {
   const { agents, from, to, bars, symbols } = report
   const single = agents.length === 1 ? agents[0] : undefined
   const title = single ? `Rehearsal of ${single.name}` : `Rehearsal of ${agents.length} agents`
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeHtml(title)}</title>
-<style>
-${readStyles()}</style>
-</head>
-<body>
-<main class="report stack">
-<header><p class="kicker">${bars} bars of ${escapeHtml(symbols.join(', '))}</p><h1>${escapeHtml(title)}</h1>
-<p class="fine">${timeText(from)} to ${timeText(to)} UTC</p></header>
-${single ? '' : leaderboard(agents)}
+  const kicker = `${bars} bars of ${symbols.join(', ')}`
+  return pageHtml(
+    { title, kicker, fine: `${timeText(from)} to ${timeText(to)} UTC` },
+    `${single ? '' : leaderboard(agents)}
 ${agents.map((agent, index) => agentSection(agent, index, market, agents.length > 1)).join('\n')}
-${panel('How to repeat it', facts(settingOf(report)))}
-</main>
-</body>
-</html>
-`
+${panel('How to repeat it', facts(settingOf(report)))}`,
+  )
 }
 
 function settingOf({ market, seed, tapeHash, notes, versions }: Report): [string, string][] {
@@ -119,7 +96,8 @@ ${panel(
   }),
 )}
 ${traded.map(symbol => panel(escapeHtml(symbol), priceChart(symbol, agent, index, market))).join('\n')}
-${panel('Trades', tradeTable(agent, index))}
+${panel('Trades', `${exitsOf(agent)}${tradeTable(agent, index)}`)}
+${agent.orders.length === 0 ? '' : panel('Orders', orderTable(agent))}
 <div class="halves">
 ${panel('Limits hit and refusals', stopsOf(agent))}
 ${panel('Promotion', promotionOf(agent))}
@@ -172,10 +150,12 @@ const kindOf = ({ type, source }: ReportedTrade): 'buy' | 'sell' | 'fired' =>
 /** Returns what a trade did, such as `Stop-loss at -8 %`. */
 function describe({ type, source, triggerType, triggerBps }: ReportedTrade): string {
   if (type === 'ExitLadderUpdated') return 'Ladder set'
-  if (isPurchase(type)) return type === 'PositionOpened' ? 'Opened' : 'Increased'
+  if (isPurchase(type))
+    return `${type === 'PositionOpened' ? 'Opened' : 'Increased'}${source === 'order' ? ' by an order' : ''}`
   if (triggerType !== null && triggerBps !== null)
     return `${triggerType === 'StopLoss' ? 'Stop-loss' : 'Take-profit'} at ${triggerBps / 100} %`
-  return source === 'intent' ? 'Sold' : `Closed by ${source}`
+  if (source === 'order') return 'Sold by an order'
+  return source === 'intent' ? 'Sold' : `Closed by the ${source}`
 }
 
 function tradeTable({ trades }: AgentReport, agent: number): string {
@@ -190,60 +170,110 @@ function tradeTable({ trades }: AgentReport, agent: number): string {
   return `<div class="scroll trades" tabindex="0" role="region" aria-label="Trades"><table><thead><tr>${heads.join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
 }
 
+function exitsOf({ trades }: AgentReport): string {
+  const { ladder, order, hand, others } = exitsByCause(trades)
+  const counts = [`${ladder} by the ladder`, `${order} by orders`, `${hand} by hand`]
+  return `<p class="fine">Exits: ${[...counts, ...(others > 0 ? [`${others} by others`] : [])].join(', ')}.</p>`
+}
+
+function orderTable({ orders }: AgentReport): string {
+  const rows = orders.map(order => [
+    timeText(Number(order.placedAt)),
+    escapeHtml(termsOf(order)),
+    `${escapeHtml(outcomeOf(order))}${order.endedAt === null ? '' : `<br><span class="fine">${timeText(Number(order.endedAt))}</span>`}`,
+    `${order.partsDone} of ${order.parts}`,
+    escapeHtml(order.waitsFor ?? order.note ?? ''),
+  ])
+  return table(
+    ['Placed, UTC', 'Order', 'What became of it', 'Parts', 'Waits for, or note'],
+    rows,
+    Number.POSITIVE_INFINITY,
+  )
+}
+
+const CONDITIONS: Record<string, (price: string) => string> = {
+  none: () => 'at the next price',
+  limit: price => `at ${price} or less`,
+  breakout: price => `at ${price} or more`,
+  stop: price => `at ${price} or less`,
+  takeProfit: price => `at ${price} or more`,
+}
+
+/** Returns what an order asks for, such as `Buy NVDA for 90.00 USDC at 120.5 or less`. */
+function termsOf({ side, symbol, usdcAmount, exitBps, condition, price, trailBps }: ReportedOrder): string {
+  const what =
+    side === 'reduce'
+      ? `Sell ${exitBps / 100} % of ${symbol}`
+      : `${side === 'add' ? 'Add' : 'Buy'} ${symbol} for ${usdcText(BigInt(usdcAmount ?? 0))}`
+  if (trailBps > 0)
+    return `${what} ${trailBps / 100} % below its highest price${price === null ? '' : `, from ${price} on`}`
+  return `${what} ${(CONDITIONS[condition] ?? CONDITIONS.none)?.(price ?? '')}`
+}
+
 function stopsOf({ refusals, limits }: AgentReport): string {
-  const rows = [
-    ...Object.entries(limits).map(([rule, count]) => [
-      `${escapeHtml(rule)} <span class="fine">limit</span>`,
+  const rowsOf = (counts: Record<string, number>, kind: string) =>
+    Object.entries(counts).map(([name, count]) => [
+      `<span title="${escapeHtml(name)}">${escapeHtml(inWords(name))}</span> <span class="fine">${kind}</span>`,
       `${count}`,
-    ]),
-    ...Object.entries(refusals).map(([code, count]) => [
-      `${escapeHtml(code)} <span class="fine">refused</span>`,
-      `${count}`,
-    ]),
-  ]
-  return rows.length === 0 ? '<p class="none">None.</p>' : table(['Code', 'Times'], rows, 1)
+    ])
+  const rows = [...rowsOf(limits, 'limit'), ...rowsOf(refusals, 'refused')]
+  return rows.length === 0 ? '<p class="none">None.</p>' : table(['What', 'Times'], rows, 1)
 }
 
 function promotionOf({ promotion }: AgentReport): string {
   const { eligible, alphaScore, blockers } = promotion
-  const open = blockers.map(blocker => `<li>${escapeHtml(blocker)}</li>`)
+  const open = blockers.map(blocker => `<li>${escapeHtml(inSentence(withoutCode(blocker)))}</li>`)
   return `<p>${eligible ? 'Every criterion of the contracts is met.' : 'Not yet eligible. The contracts miss:'}</p><ul class="blockers">${open.join('')}</ul>
 <p class="fine">Score ${alphaScore ?? 'not computed'}</p>`
 }
 
-/** Returns the single figures of the statistics; lists are in the JSON. */
-function statisticsOf(statistics: AgentReport['statistics']): [string, string][] {
-  return Object.entries(statistics).flatMap(([name, value]): [string, string][] => {
-    if (value !== null && typeof value === 'object') return []
-    return [
-      [
-        name.replace(/(Usdc|Ppm|Bps|Milli|Seconds)$/, '').replace(/[A-Z]/g, c => ` ${c.toLowerCase()}`),
-        statisticText(name, value),
-      ],
-    ]
+const inSentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+type FigureOf = (value: never) => string
+const usdcOf = (base: string) => usdcText(BigInt(base))
+const ppmOf = (ppm: number) => percentText(BigInt(ppm))
+const bpsOf = (bps: number) => percentText(BigInt(bps) * 100n)
+const milliOf = (milli: number) => `${milli / 1000}`
+const countOf = (count: number) => `${count}`
+/** The figures of the statistics, with their names in words. */
+const STATISTICS: Record<string, [title: string, text: FigureOf]> = {
+  capital: ['Capital', (kind: string) => kind],
+  pnlUsdc: ['Profit', usdcOf],
+  realizedPnlUsdc: ['Realized profit', usdcOf],
+  returnPpm: ['Return', ppmOf],
+  trades: ['Purchases and sales', countOf],
+  closedPositions: ['Closed positions', countOf],
+  wins: ['With a profit', countOf],
+  losses: ['With a loss', countOf],
+  winRateBps: ['Win rate', bpsOf],
+  grossProfitUsdc: ['Sum of the profits', usdcOf],
+  grossLossUsdc: ['Sum of the losses', usdcOf],
+  profitFactorMilli: ['Profits over losses', milliOf],
+  averageHoldingSeconds: ['Average holding time', durationText],
+  longestHolding: ['Longest holding time', ({ seconds }: { seconds: number }) => durationText(seconds)],
+  best: ['Best position', ({ pnlUsdc }: { pnlUsdc: string }) => usdcOf(pnlUsdc)],
+  worst: ['Worst position', ({ pnlUsdc }: { pnlUsdc: string }) => usdcOf(pnlUsdc)],
+  maxDrawdown: [
+    'Deepest drawdown, by hours',
+    ({ ppm, from, to }: NonNullable<Statistics['maxDrawdown']>) =>
+      `${ppmOf(ppm)}, ${timeText(Number(from))} to ${timeText(Number(to))}`,
+  ],
+  sharpeMilli: ['Sharpe ratio, a year', milliOf],
+  sortinoMilli: ['Sortino ratio, a year', milliOf],
+  exposurePpm: ['Average part invested', ppmOf],
+  hours: ['Hours counted', countOf],
+  gapHours: ['Hours without a price', countOf],
+  executionCost: [
+    'Execution cost',
+    ({ costUsdc, costBps }: Statistics['executionCost']) =>
+      `${usdcOf(costUsdc)}${costBps === null ? '' : `, ${bpsOf(costBps)}`}`,
+  ],
+}
+
+/** Returns the statistics that have a name in words; the JSON has all. */
+const statisticsOf = (statistics: Statistics): [string, string][] =>
+  Object.entries(STATISTICS).flatMap(([name, [title, text]]): [string, string][] => {
+    const value = statistics[name]
+    if (value === undefined) return []
+    return [[title, value === null ? '–' : (text as (value: unknown) => string)(value)]]
   })
-}
-
-function statisticText(name: string, value: unknown): string {
-  if (value === null) return '–'
-  if (name.endsWith('Usdc')) return usdcText(BigInt(`${value}`))
-  if (name.endsWith('Ppm')) return percentText(BigInt(`${value}`))
-  if (name.endsWith('Bps')) return percentText(BigInt(`${value}`) * 100n)
-  if (name.endsWith('Milli')) return `${Number(value) / 1000}`
-  if (name.endsWith('Seconds')) return `${value} s`
-  return `${value}`
-}
-
-const panel = (title: string, body: string) =>
-  `<section class="panel"><header><h2>${title}</h2></header><div class="body">${body}</div></section>`
-
-const facts = (rows: [string, string][]) =>
-  `<dl class="figure-list">${rows.map(([name, value]) => `<div><dt>${escapeHtml(name)}</dt><dd class="num">${escapeHtml(value)}</dd></div>`).join('')}</dl>`
-
-/** Returns a table whose cells are HTML; columns from `firstNumber` on are figures. */
-function table(titles: string[], rows: string[][], firstNumber: number): string {
-  const cell = (tag: 'th' | 'td') => (html: string, column: number) =>
-    `<${tag}${column >= firstNumber ? ' class="num right"' : ''}>${html}</${tag}>`
-  const lines = rows.map(row => `<tr>${row.map(cell('td')).join('')}</tr>`)
-  return `<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>${titles.map(cell('th')).join('')}</tr></thead><tbody>${lines.join('')}</tbody></table></div>`
-}

@@ -22,6 +22,26 @@ export type ReportedTrade = {
   note: string | null
 }
 
+/** An order as `GET /agents/{agentId}/orders` lists it, without the ids of its transactions. */
+export type ReportedOrder = {
+  placedAt: string
+  endedAt: string | null
+  side: string
+  symbol: string
+  usdcAmount: string | null
+  exitBps: number
+  condition: string
+  price: string | null
+  trailBps: number
+  state: string
+  endReason: string | null
+  partsDone: number
+  parts: number
+  /** What it waits for, or why its last try was refused; null if nothing, or once it has ended. */
+  waitsFor: string | null
+  note: string | null
+}
+
 export type Promotion = {
   eligible: boolean
   alphaScore: number | null
@@ -35,6 +55,8 @@ export type Statistics = {
   winRateBps: number | null
   sharpeMilli: number | null
   executionCost: { costUsdc: string; costBps: number | null }
+  maxDrawdown: { ppm: number; from: string; to: string } | null
+  pnlByDay: { day: string; realizedPnlUsdc: string }[]
   [figure: string]: unknown
 }
 
@@ -42,7 +64,10 @@ export type Statistics = {
 export type AgentRecord = {
   name: string
   allocationUsdc: bigint
+  /** The drawdown at which the track stops it; 0 without a limit. */
+  maxDrawdownBps: number
   trades: ReportedTrade[]
+  orders: ReportedOrder[]
   statistics: Statistics
   promotion: Promotion
   /** How often each code was refused. */
@@ -99,6 +124,40 @@ export function equityOf(market: PlayedMarket, { allocationUsdc, trades }: Agent
     )
     return { time, equityUsdc, holdUsdc }
   })
+}
+
+/** What a sale was caused by: a rule of the ladder, an order, the agent itself, or somebody else. */
+export type ExitCause = 'ladder' | 'order' | 'hand' | 'others'
+const CAUSES: Record<string, ExitCause> = { automation: 'ladder', order: 'order', intent: 'hand' }
+
+/** Counts the sales of an agent by what caused them. */
+export function exitsByCause(trades: readonly ReportedTrade[]): Record<ExitCause, number> {
+  const counts = { ladder: 0, order: 0, hand: 0, others: 0 }
+  for (const { type, source, usdcAmount } of trades)
+    if (!isPurchase(type) && usdcAmount !== null) counts[CAUSES[source] ?? 'others']++
+  return counts
+}
+
+/** Counts orders by what became of them, in words. */
+export function orderOutcomes(orders: readonly ReportedOrder[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const order of orders) counts.set(outcomeOf(order), (counts.get(outcomeOf(order)) ?? 0) + 1)
+  return counts
+}
+
+const ENDS: Record<string, string> = {
+  cancelled: 'cancelled',
+  replaced: 'replaced by another',
+  expired: 'expired',
+  voided: 'voided by a stop or a new key',
+  positionClosed: 'ended with its position',
+}
+
+/** Returns what became of an order, in words. */
+export const outcomeOf = ({ state, endReason, partsDone }: ReportedOrder): string => {
+  if (state === 'filled') return 'filled'
+  if (endReason !== null) return partsDone > 0 ? `partly filled, then ${ENDS[endReason]}` : (ENDS[endReason] ?? state)
+  return partsDone > 0 ? 'partly filled, still waiting' : 'still waiting'
 }
 
 /** Tells whether a trade buys; the others with amounts sell. */

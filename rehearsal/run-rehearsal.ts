@@ -5,7 +5,7 @@ import { startWorkerd } from '../bench/workerd.ts'
 import { freePort } from '../devnet/anvil.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
-import type { MarketKind, RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
+import type { MarketKind, RehearseOptions, TapeFile } from '../packages/cli/src/commands/rehearse.ts'
 import { Failure } from '../packages/cli/src/failure.ts'
 import { type AgentUnderTest, type Program, recordOf, registerAgent, runProgram } from './agent-under-test.ts'
 import { generateMarket } from './generate-market.ts'
@@ -14,43 +14,57 @@ import { type EmbeddedMarket, startMarket } from './play-market.ts'
 import { type AgentRecord, buildReport, type PlayedMarket, type Report } from './report.ts'
 import { type Condition, judge } from './requirement.ts'
 import { TOKEN_DECIMALS } from './seed-venue.ts'
+import { showProgress } from './show-progress.ts'
 import { openStage, type Stage } from './take-turns.ts'
 import { hashOf, parseTape, type Tape } from './tape.ts'
 
 const DEFAULTS = { kind: 'gbm', vol: 45, drift: 8, correlation: 0.4 } as const
 
 type Result = { report: Report; market: PlayedMarket }
+/** A tape, where it comes from, and the seed of a generated one. */
+type NamedTape = { tape: Tape; market: string; seed: number | null }
+type PlayOptions = Pick<RehearseOptions, 'chainId' | 'hours' | 'speed' | 'mirror'>
+type JudgeAgent = Parameters<typeof buildReport>[3]
 
-/** Plays a market to programs on the embedded chain, and reports how they did. Without programs it only plays. */
+/** Plays the market of the options to programs on the embedded chain, and reports how they did. */
 export async function runRehearsal(
   programs: readonly Program[],
   options: RehearseOptions,
   conditions: readonly Condition[],
 ): Promise<Result> {
+  const judgeAgent: JudgeAgent = figures => judge(conditions, figures)
+  if (options.mirror !== undefined) return rehearseMirror(programs, options, judgeAgent)
+  return rehearse(programs, readMarket(options), options, judgeAgent)
+}
+
+/** Plays a tape to programs on the embedded chain, and reports how they did. Without programs it only plays. */
+export async function rehearse(
+  programs: readonly Program[],
+  named: NamedTape,
+  options: PlayOptions,
+  judgeAgent: JudgeAgent,
+): Promise<Result> {
+  const port = await freePort()
+  const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(port) })
+  return reportOf(named, await playTo(programs, market, port, options), judgeAgent)
+}
+
+function reportOf({ tape, market, seed }: NamedTape, records: readonly AgentRecord[], judgeAgent: JudgeAgent): Result {
   const versions = {
     service: packageJson.version,
     node: process.version.slice(1),
     anvil: packageJson.optionalDependencies['@foundry-rs/anvil-linux-amd64'],
   }
-  const { market, seed, tape, records } = await (options.mirror === undefined ? rehearseTape : rehearseMirror)(
-    programs,
-    options,
-  )
   const setting = { market, seed, tapeHash: hashOf(tape), notes: tape.notes ?? [], versions }
   const played = pricesOf(tape)
-  return { report: buildReport(setting, played, records, figures => judge(conditions, figures)), market: played }
+  return { report: buildReport(setting, played, records, judgeAgent), market: played }
 }
 
-type Rehearsed = { market: string; seed: number | null; tape: Tape; records: AgentRecord[] }
-
-async function rehearseTape(programs: readonly Program[], options: RehearseOptions): Promise<Rehearsed> {
-  const { tape, market, seed } = readMarket(options)
-  const port = await freePort()
-  const played = await startMarket(tape, { chainId: options.chainId, baseUrl: urlAt(port) })
-  return { market, seed, tape, records: await playTo(programs, played, port, options) }
-}
-
-async function rehearseMirror(programs: readonly Program[], options: RehearseOptions): Promise<Rehearsed> {
+async function rehearseMirror(
+  programs: readonly Program[],
+  options: RehearseOptions,
+  judgeAgent: JudgeAgent,
+): Promise<Result> {
   const { mirror = '', chainId } = options
   if (programs.length === 0)
     throw new Failure('usage', 'A mirror has no end without an agent.', {
@@ -61,7 +75,7 @@ async function rehearseMirror(programs: readonly Program[], options: RehearseOpt
   const market = await startMirror(mirror, { chainId, baseUrl: urlAt(port) })
   process.once('SIGINT', market.end)
   const records = await playTo(programs, market, port, options)
-  return { market: `mirror of ${mirror}`, seed: null, tape: market.tape(), records }
+  return reportOf({ tape: market.tape(), market: `mirror of ${mirror}`, seed: null }, records, judgeAgent)
 }
 
 const urlAt = (port: number) => `http://127.0.0.1:${port}`
@@ -73,18 +87,23 @@ const readFileOf = (path: string, symbol: string | undefined, timeZone: string |
   timeZone,
 })
 
-function readMarket({ tape: files, tz: timeZone, market, ...options }: RehearseOptions): {
-  tape: Tape
-  market: string
-  seed: number | null
-} {
-  if (files.length > 0) {
-    const tape = parseTape(
-      files.map(({ path, symbol }) => readFileOf(path, symbol, timeZone)),
-      options.path,
-    )
-    return { tape, market: `tape ${files.map(({ path }) => basename(path)).join(', ')}`, seed: null }
-  }
+/** Reads the files of a tape. Throws TapeError. */
+export const readTape = (
+  files: readonly TapeFile[],
+  { tz, path }: { tz?: string | undefined; path: RehearseOptions['path'] },
+): Tape =>
+  parseTape(
+    files.map(file => readFileOf(file.path, file.symbol, tz)),
+    path,
+  )
+
+function readMarket({ tape: files, market, ...options }: RehearseOptions): NamedTape {
+  if (files.length > 0)
+    return {
+      tape: readTape(files, options),
+      market: `tape ${files.map(({ path }) => basename(path)).join(', ')}`,
+      seed: null,
+    }
   const kind: MarketKind = market ?? DEFAULTS.kind
   const given = { ...DEFAULTS, ...options }
   const { vol, drift, correlation, days, seed, hours, stale } = given
@@ -97,13 +116,14 @@ async function playTo(
   programs: readonly Program[],
   market: EmbeddedMarket,
   port: number,
-  { hours, speed, mirror }: RehearseOptions,
+  { hours, speed, mirror }: PlayOptions,
 ): Promise<AgentRecord[]> {
   const serviceUrl = urlAt(port)
-  const running: { stop(): Promise<unknown> }[] = [market]
+  const running: { stop(): unknown }[] = [market]
+  if (market.partDone !== undefined) running.push({ stop: showProgress(market.partDone) })
   try {
     if (programs.length === 0) {
-      while (!market.now().isOver) await market.playStep()
+      while (!market.now().isOver) await market.playStep({ isUndisturbed: true })
       return []
     }
     const stage = await openStage(market, serviceUrl)

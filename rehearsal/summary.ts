@@ -1,5 +1,5 @@
-import { figureText, timeText } from './figure-text.ts'
-import { type AgentReport, isPurchase, type Report } from './report.ts'
+import { figureText, timeText, withoutCode } from './figure-text.ts'
+import { type AgentReport, exitsByCause, isPurchase, orderOutcomes, type Report } from './report.ts'
 import type { Figure } from './requirement.ts'
 
 const COLUMNS: [title: string, figure: Figure][] = [
@@ -38,17 +38,19 @@ export function summaryOf(report: Report): string {
   ].join('\n')
 }
 
-function linesOf({ name, trades, refusals, limits, promotion, verdicts, exitCode }: AgentReport): string[] {
-  const fired = trades.filter(({ source }) => source === 'automation').length
+function linesOf({ name, trades, orders, refusals, limits, promotion, verdicts, exitCode }: AgentReport): string[] {
+  const { ladder, order, hand, others } = exitsByCause(trades)
   const bought = trades.filter(({ type }) => isPurchase(type)).length
   const counts = (of: Record<string, number>) => Object.entries(of).map(([code, count]) => `${code} ×${count}`)
+  const outcomes = [...orderOutcomes(orders)].map(([outcome, count]) => `${count} ${outcome}`)
   const lines = [
-    `${bought} purchases, ${fired} exits by the ladder`,
+    `${bought} purchases; exits: ${ladder} by the ladder, ${order} by orders, ${hand} by hand${others > 0 ? `, ${others} by others` : ''}`,
+    ...(orders.length > 0 ? [`orders: ${outcomes.join(', ')}`] : []),
     ...(Object.keys(refusals).length > 0 ? [`refused: ${counts(refusals).join(', ')}`] : []),
     ...(Object.keys(limits).length > 0 ? [`limits hit: ${counts(limits).join(', ')}`] : []),
     ...(promotion.eligible
       ? ['promotion: every criterion is met']
-      : promotion.blockers.map(each => `promotion: ${each}`)),
+      : promotion.blockers.map(each => `promotion: ${withoutCode(each)}`)),
     ...(exitCode === 0 ? [] : [`its program ended with exit code ${exitCode}`]),
     ...verdicts.map(
       ({ text, pass, actual }) => `${pass ? 'met' : 'MISSED'}: ${text}${actual === null ? ' (not defined)' : ''}`,

@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Address } from 'viem'
+import { KEPT_BLOCKS } from '../devnet/anvil.ts'
 import type { EmbeddedMarket } from './play-market.ts'
 
 // The market waits for the agents, and they take turns, so that the same programs meet the same market every time. An
@@ -43,15 +45,33 @@ type Turn = {
 /** How long a call waits for the next prices of a live market: HTTP clients give up after minutes. */
 const MAX_QUIET_SECONDS = 60
 
+/** How many blocks the index may be behind: far fewer than the node keeps the logs of. */
+const MAX_UNREAD_BLOCKS = KEPT_BLOCKS / 8
+
 /** Opens the stage on which agents trade at a service, whose keeper fires exits after each step of the market. */
 export async function openStage(market: EmbeddedMarket, serviceUrl: string): Promise<Stage> {
   const turns = new Map<string, Turn>()
   let movesByItself = false
 
+  /** Whether the keeper may have something to do at prices in USD by token. */
+  let wakes: (prices: ReadonlyMap<Address, bigint>) => boolean = () => true
+  let played = -1
+  /** Steps since the service has read the chain. */
+  let unread = 0
+
   async function playTo(time: number): Promise<void> {
+    /** The head, unless somebody may have made a block since. */
+    let head: number | undefined
     do {
-      await market.playStep(time)
-      if (market.now().keeperActs) await fireExits(serviceUrl)
+      head = movesByItself || head === undefined ? (await market.head()).number : head
+      const isUndisturbed = !movesByItself && head === played
+      await market.playStep({ until: time, isUndisturbed })
+      played = ++head
+      const { keeperActs, posted } = market.now()
+      if (!keeperActs || (isUndisturbed && !wakes(posted) && ++unread < MAX_UNREAD_BLOCKS)) continue
+      wakes = await fireExits(serviceUrl)
+      unread = 0
+      head = undefined
     } while (!market.now().isOver && (market.now().time < time || !market.now().endsBar))
   }
 
@@ -158,11 +178,25 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   }
 }
 
-/** Makes the keeper of the service fire the exits that are due. */
-async function fireExits(serviceUrl: string): Promise<void> {
+type WakingPrices = { token: Address; below: string | null; above: string | null }[] | null
+
+/**
+ * Makes the keeper of the service fire the exits that are due. Returns whether others may be due at later prices, USD
+ * with 8 decimals by token, until somebody trades.
+ */
+async function fireExits(serviceUrl: string): Promise<(prices: ReadonlyMap<Address, bigint>) => boolean> {
   const response = await fetch(`${serviceUrl}/rehearsal/exits`, { method: 'POST' })
   const body = await response.text()
   if (!response.ok) throw new Error(`The keeper of the service failed: ${body}`)
+  const { wakingPrices }: { wakingPrices: WakingPrices } = JSON.parse(body)
+  return prices =>
+    wakingPrices === null ||
+    wakingPrices.some(({ token, below, above }) => {
+      const price = prices.get(token)
+      return (
+        price === undefined || (below !== null && price <= BigInt(below)) || (above !== null && price >= BigInt(above))
+      )
+    })
 }
 
 /** A call that the caller has to change. */

@@ -87,6 +87,7 @@ export const slowFiles = [
   'test/recovery/recovery-storage.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/devnet.test.ts',
+  'devnet/pool-state.test.ts',
   'devnet/reports.test.ts',
 ]
 
@@ -108,6 +109,7 @@ export const releaseFiles = [
   'test/e2e/demo-protocol-only.node.test.ts',
   'test/e2e/dev.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
+  'test/e2e/examination.node.test.ts',
   'test/e2e/operators-afternoon.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',

@@ -44,6 +44,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   /** When the event log was last told to advance (epoch milliseconds). */
   #advancedAt = 0
   #keeper: Keeper | undefined
+  /** Resolves once the keeper was told what it has not been told yet. */
+  #told: Promise<unknown> = Promise.resolve()
   /** The last order that the keeper was sent, and when (epoch milliseconds). */
   #sentOrders: { last: PlacedOrder | undefined; at: number } = { last: undefined, at: 0 }
 
@@ -114,6 +116,8 @@ export class HistoryIndexerObject extends DurableObject<Env> {
    */
   async catchUp(block?: number): Promise<IndexerStatus> {
     await this.#open()?.catchUp(block)
+    // The next step of a rehearsal depends on what the keeper knows.
+    if (this.#config.rehearsalUrl !== undefined) await this.#told
     return this.status()
   }
 
@@ -193,7 +197,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
   #tellKeeper(changes: ChainChanges) {
     const { positions = [], orders = [], isUrgent = false, reorgAbove } = changes
     const isEmpty = positions.length + orders.length === 0 && !isUrgent && reorgAbove === undefined
-    if (!isEmpty) this.ctx.waitUntil(Promise.resolve(this.#keeper?.changed(changes)).catch(() => {}))
+    if (isEmpty) return
+    this.#told = Promise.allSettled([this.#told, this.#keeper?.changed(changes)])
+    this.ctx.waitUntil(this.#told)
   }
 
   #advanceEventLog() {

@@ -30,6 +30,9 @@ export type LastCycle = {
   deferrals: Record<string, ExitOutcome & { kind: 'deferred' }>
 }
 
+/** The prices of a token at or below and at or above which an exit may be due; undefined without such an exit. */
+export type WakingPrices = { token: Address; below: bigint | undefined; above: bigint | undefined }
+
 export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
 
 /**
@@ -220,6 +223,26 @@ export function openBook(sql: SqlStorage) {
       entries('SELECT * FROM position WHERE id = ?', Number(positionId))[0],
 
     openCount: () => openCount,
+
+    /**
+     * Returns the prices (8 decimals) at which the next cycle has something to do, by token; undefined if it may have at
+     * any price, because something is in flight, waits for another try, or is an order.
+     */
+    wakingPrices(): WakingPrices[] | undefined {
+      const isBusy =
+        orders.count() > 0 ||
+        [rows('SELECT 1 FROM exit_batch LIMIT 1'), rows('SELECT 1 FROM position WHERE waits = 1 LIMIT 1')].some(
+          ({ length }) => length > 0,
+        )
+      if (isBusy) return undefined
+      return rows(
+        'SELECT token, max(below) AS below, min(above) AS above FROM position WHERE closed_at IS NULL GROUP BY token',
+      ).map(({ token, below, above }) => ({
+        token: token as Address,
+        below: toPrice(below),
+        above: toPrice(above),
+      }))
+    },
 
     /** Returns when the next exit is tried again, in milliseconds; undefined if none is. */
     nextTryAt: (): number | undefined =>

@@ -10,7 +10,7 @@ import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createPriceReports } from '../price-providers/data-streams.ts'
-import { type Book, type ChainChanges, openBook } from './book.ts'
+import { type Book, type ChainChanges, openBook, type WakingPrices } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { newOrderEntry } from './order-entry.ts'
 import {
@@ -111,6 +111,10 @@ export class KeeperObject extends DurableObject<Env> {
     const cycle = await this.#startCycle({ alwaysCompares: true })
     await withDeadline(Promise.all([cycle.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
     if (cycle.failure !== undefined) throw cycle.failure
+  }
+
+  wakingPrices(): WakingPrices[] | undefined {
+    return this.#book.wakingPrices()
   }
 
   readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {

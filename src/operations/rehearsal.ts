@@ -4,7 +4,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { malformed, refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
-import { asOf, presentAsOf, uint, unixSeconds } from '../resources/primitives.ts'
+import { addressOut, asOf, digits, presentAsOf, uint, unixSeconds } from '../resources/primitives.ts'
 import { presentTrade, trade } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -24,6 +24,9 @@ type Moment = {
 }
 
 const MAX_TRADES = 100
+
+const digitsOrNull = digits('Price in USD with 8 decimals').nullable()
+const textOrNull = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
 
 export const advanceMarket = defineOperation(
   {
@@ -76,16 +79,27 @@ export const fireExits = defineOperation(
     path: '/rehearsal/exits',
     tag: 'Prices',
     summary: 'Fire the due exits of a rehearsal',
-    description: 'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market.',
+    description:
+      'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market. Until somebody trades, the next one has nothing to do at prices that wake no exit.',
     requestKind: 'reads',
     waits: true,
-    output: z.object({}),
+    output: z.object({
+      wakingPrices: z
+        .array(z.object({ token: addressOut, below: digitsOrNull, above: digitsOrNull }))
+        .nullable()
+        .meta({ description: 'Prices with 8 decimals; null if the next cycle may have something to do at any price' }),
+    }),
     errors: [502, 503],
   },
   async ({ keeper, history }: Pick<Context, 'history' | 'keeper'>) => {
     await history.catchUp() // tells the keeper what has happened since the last bar
     await keeper?.runCycle()
-    return {}
+    const prices = await keeper?.wakingPrices()
+    return {
+      wakingPrices:
+        prices?.map(({ token, below, above }) => ({ token, below: textOrNull(below), above: textOrNull(above) })) ??
+        null,
+    }
   },
 )
 

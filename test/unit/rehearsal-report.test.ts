@@ -45,12 +45,16 @@ const fired = {
 const record: AgentRecord = {
   name: 'node agent.mjs',
   allocationUsdc: 1_000_000_000n,
+  maxDrawdownBps: 1_000,
   trades: [opened, fired],
+  orders: [],
   statistics: {
     trades: 2,
     winRateBps: 10_000,
     sharpeMilli: null,
     executionCost: { costUsdc: '1500000', costBps: 14 },
+    maxDrawdown: null,
+    pnlByDay: [],
   },
   promotion: { eligible: false, alphaScore: 40, blockers: ['TooFewTrades: 1 of 4 trades so far'] },
   refusals: { MARKET_CLOSED: 2 },
@@ -112,6 +116,60 @@ describe('the report of a rehearsal', () => {
     expect(page).not.toMatch(/<script|<link|url\(|@import|https?:/)
     expect(page).toContain('cheap &lt;script&gt;')
     expect(page).toContain('Take-profit at 20 %')
-    expect(page).toContain('TooFewTrades: 1 of 4 trades so far')
+    expect(page).toContain('<li>1 of 4 trades so far</li>')
+    expect(page).toContain('title="MARKET_CLOSED">Market closed</span>')
+  })
+
+  it('the report of a rehearsal counts exits by what caused them, and says what became of each order', () => {
+    const order = {
+      placedAt: '1772000100',
+      endedAt: '1772000400',
+      side: 'open',
+      symbol: 'NVDA',
+      usdcAmount: '90000000',
+      exitBps: 0,
+      condition: 'limit',
+      price: '95.5',
+      trailBps: 0,
+      state: 'expired',
+      endReason: 'expired',
+      partsDone: 0,
+      parts: 1,
+      waitsFor: null,
+      note: null,
+    }
+    const busy = {
+      ...record,
+      trades: [opened, fired, { ...fired, source: 'order' }, { ...fired, source: 'intent' }],
+      orders: [
+        order,
+        {
+          ...order,
+          endedAt: null,
+          state: 'open',
+          endReason: null,
+          waitsFor: 'The price is 99; at most 95.5 is needed.',
+        },
+        { ...order, state: 'filled', endReason: null, partsDone: 1 },
+      ],
+    }
+    const report = reportFor([busy])
+    const text = summaryOf(report)
+    expect(text).toContain('1 purchases; exits: 1 by the ladder, 1 by orders, 1 by hand')
+    expect(text).toContain('orders: 1 expired, 1 still waiting, 1 filled')
+    const page = reportPage(report, market)
+    expect(page).toContain('Exits: 1 by the ladder, 1 by orders, 1 by hand.')
+    expect(page).toContain('Buy NVDA for 90.00 USDC at 95.5 or less')
+    expect(page).toContain('The price is 99; at most 95.5 is needed.')
+  })
+
+  it('the report of a rehearsal draws no line through a night', () => {
+    const times = [0, 1, 2, 200, 201, 202].map(bar => 1_772_000_000 + 300 * bar)
+    const prices = { AAPL: times.map(() => usd(200)), NVDA: times.map((_, bar) => usd(100 + bar)) }
+    const twoDays = { ...market, times, prices }
+    const report = buildReport(setting, twoDays, [record], () => [])
+    const [equity = ''] = /<path class="line series-1" d="[^"]*"/.exec(reportPage(report, twoDays)) ?? []
+    expect(equity.match(/M/g)).toHaveLength(2)
+    expect(equity.match(/L/g)).toHaveLength(4)
   })
 })

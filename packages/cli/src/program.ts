@@ -3,6 +3,7 @@ import { adminCommand } from './commands/admin.ts'
 import { completeCommand } from './commands/complete.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { examineCommand } from './commands/examine.ts'
 import { keyCommand } from './commands/key.ts'
 import { limitsCommand } from './commands/limits.ts'
 import { mcpCommand } from './commands/mcp.ts'
@@ -66,7 +67,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ['Owners:', ownerCommands()],
     ['Depositors:', [vaultCommand()]],
     ['Live:', [watchCommand()]],
-    ['Rehearsal:', [rehearseCommand(), tapeCommand()]],
+    ['Rehearsal:', [rehearseCommand(), examineCommand(), tapeCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
     ['Operators:', [doctorCommand(), adminCommand()]],
     ['Reads:', readCommands()],

@@ -43,39 +43,22 @@ export function createRehearseCommand(run: (program: string[], options: Rehearse
     .description('play a market to an agent on the embedded chain, and report how it did')
     .argument('[program...]', 'the agent under test and its arguments, after --')
     .option('--agent <command>', 'an agent under test, once for each', (each, all: string[]) => [...all, each], [])
-    .addOption(
-      new Option('--tape <file>', 'prices as CSV, or SYMBOL=<file>, once for each')
-        .default([], 'none')
-        .argParser((each: string, all: TapeFile[]) => [...all, tapeFile(each)])
-        .conflicts(['market', 'vol', 'drift', 'correlation']),
-    )
-    .addOption(
-      new Option('--tz <zone>', 'zone of times without an offset, such as America/New_York').argParser(timeZone),
-    )
-    .addOption(
-      new Option('--path <path>', 'play the low of each candle before its high, whatever its direction')
-        .choices(['natural', 'pessimistic'])
-        .default('natural'),
-    )
+    .addOption(tapeOption().conflicts(['market', 'vol', 'drift', 'correlation']))
+    .addOption(zoneOption())
+    .addOption(pathOption())
     .addOption(
       new Option('--mirror <url>', 'a deployment, live: its vaults, tokens, policies and prices')
         .conflicts(['tape', 'market', 'vol', 'drift', 'correlation', 'stale', 'speed'])
         .argParser(serviceUrl),
     )
-    .addOption(
-      new Option('--chain-id <id>', 'id of the embedded chain').default(31_337).argParser(integer(1, 999_999_999)),
-    )
+    .addOption(chainIdOption())
     .addOption(new Option('--market <kind>', 'generate prices').choices(MARKET_KINDS))
     .option('--vol <percent>', 'volatility in a year', decimal(0, 1_000))
     .option('--drift <percent>', 'drift in a year', decimal(-1_000, 1_000))
     .option('--correlation <number>', 'between the tokens, from 0 to 1', decimal(0, 1))
     .addOption(new Option('--days <n>', 'length of a generated market').default(30).argParser(integer(1, 366)))
     .addOption(new Option('--seed <n>', 'same seed, same market').default(7).argParser(integer(0, 999_999_999)))
-    .addOption(
-      new Option('--hours <hours>', 'bars in the hours of the exchange, or in all')
-        .choices(['market', 'all'])
-        .default('market'),
-    )
+    .addOption(hoursOption())
     .option('--stale <symbol>', 'a token whose prices end in the middle of a generated market')
     .option('--speed <factor>', 'play in scaled real time, for agents that cannot wait', decimal(1, 100_000))
     .option('--report <file>', 'write the report as one HTML page')
@@ -94,13 +77,31 @@ The agent gets BASE, RPC_URL, AGENT_KEY and ATS_AGENT, trades on the ordinary AP
     .action(run)
 }
 
+export const tapeOption = () =>
+  new Option('--tape <file>', 'prices as CSV, or SYMBOL=<file>, once for each')
+    .default([], 'none')
+    .argParser((each: string, all: TapeFile[]) => [...all, tapeFile(each)])
+export const zoneOption = () =>
+  new Option('--tz <zone>', 'zone of times without an offset, such as America/New_York').argParser(timeZone)
+export const pathOption = () =>
+  new Option('--path <path>', 'play the low of each candle before its high, whatever its direction')
+    .choices(['natural', 'pessimistic'])
+    .default('natural')
+export const chainIdOption = () =>
+  new Option('--chain-id <id>', 'id of the embedded chain').default(31_337).argParser(integer(1, 999_999_999))
+export const hoursOption = () =>
+  new Option('--hours <hours>', 'bars in the hours of the exchange, or in all')
+    .choices(['market', 'all'])
+    .default('market')
+
 /** Lets the packages of a clone be imported from their sources. */
 const SOURCE = '--conditions=@agent-trading-service/source'
 
 /** `ats rehearse`: runs in a clone of the repository, which has the embedded chain. */
-export const rehearseCommand = (): Command => createRehearseCommand(runInClone)
+export const rehearseCommand = (): Command => createRehearseCommand(() => runInClone('rehearse'))
 
-async function runInClone(): Promise<void> {
+/** Runs the script of a command in the clone that the working directory is in. Throws a failure if it is in none. */
+export async function runInClone(command: 'rehearse' | 'examine'): Promise<void> {
   const clone = findClone(process.cwd())
   if (clone === undefined)
     throw new Failure(
@@ -108,14 +109,14 @@ async function runInClone(): Promise<void> {
       'A rehearsal needs the embedded chain and the service, which are not part of this package.',
       {
         code: 'CLONE_REQUIRED',
-        remedy: 'Clone the repository, run `npm ci` there, and call `ats rehearse` within it, or `npm run rehearse`.',
+        remedy: `Clone the repository, run \`npm ci\` there, and call \`ats ${command}\` within it, or \`npm run ${command}\`.`,
       },
     )
-  const args = process.argv.slice(process.argv.indexOf('rehearse') + 1)
+  const args = process.argv.slice(process.argv.indexOf(command) + 1)
   // The clone brings its own version of Node.js and its tools, which the scripts and those that they start need.
   const bin = join(clone, 'node_modules/.bin')
   const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) }
-  const script = spawn('node', [SOURCE, join(clone, 'scripts/rehearse.ts'), ...args], { stdio: 'inherit', env })
+  const script = spawn('node', [SOURCE, join(clone, `scripts/${command}.ts`), ...args], { stdio: 'inherit', env })
   process.exitCode = await new Promise<number>((resolve, reject) =>
     script.once('error', reject).once('exit', code => resolve(code ?? 1)),
   )

@@ -1,0 +1,86 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import packageJson from '../package.json' with { type: 'json' }
+import { createExamineCommand, type ExamineOptions } from '../packages/cli/src/commands/examine.ts'
+import { homeFolder } from '../packages/cli/src/keys/key-folder.ts'
+import { openSigner } from '../packages/cli/src/keys/signer.ts'
+import { toFailure } from '../packages/cli/src/output/to-failure.ts'
+import { type Certificate, certify, checkCertificate, describeResult } from '../rehearsal/certificate.ts'
+import { pooledSharpe, statisticsOf } from '../rehearsal/examination.ts'
+import { examinationPage } from '../rehearsal/examination-page.ts'
+import { examinationText } from '../rehearsal/examination-text.ts'
+import { ALL_KINDS, declareAgent, type MarketPlan, marketHash, planRuns } from '../rehearsal/plan-examination.ts'
+import { otherSharpes, type Progress, playRuns } from '../rehearsal/run-examination.ts'
+import { readTape } from '../rehearsal/run-rehearsal.ts'
+import { timeLeftText } from '../rehearsal/show-progress.ts'
+
+// `npm run examine -- --seeds 100 --days 30 -- node agent.mjs`, and what `ats examine` runs in a clone. Exits with 1 if a
+// program fails or a certificate does not hold, with 2 if the examination cannot be played.
+
+async function examine(command: string[], options: ExamineOptions): Promise<void> {
+  // Asked for before anything starts.
+  const author = options.certificate === undefined ? undefined : await openSigner(homeFolder(), options).unlock()
+  const certificate = options.recompute === undefined ? undefined : readCertificate(options.recompute)
+  const plan: MarketPlan = certificate?.result.markets.plan ?? planOf(options)
+  const tape = options.tape.length === 0 ? undefined : readTape(options.tape, options)
+  const agent = declareAgent(command)
+  const markets = marketHash(plan, tape, packageJson.version)
+  const folder = join(options.out, markets.slice(0, 12))
+  const own = agent.hash.slice(0, 12)
+  const name = command.join(' ')
+  const { tape: files, tz, path, chainId } = options
+  const program = command[0] === undefined ? undefined : { name, command: command[0], args: command.slice(1) }
+  const specs = planRuns(plan, tape !== undefined)
+  const runs = await playRuns(
+    specs,
+    { plan, tape: files, tz, path, chainId, program },
+    { folder: join(folder, own), jobs: options.jobs, onProgress },
+  )
+  const records = runs.flatMap(({ record }) => record ?? [])
+  const [first, ...others] = records
+  if (first === undefined) {
+    const bars = runs.reduce((sum, run) => sum + run.bars, 0)
+    console.log(`${runs.length} markets of ${bars} bars were played to nobody.`)
+    return
+  }
+  const sharpes = [pooledSharpe(records) ?? 0, ...otherSharpes(folder, own)]
+  const statistics = statisticsOf([first, ...others], sharpes)
+  const result = describeResult({ agent, plan, markets, records, statistics })
+  console.log(examinationText(name, statistics))
+  if (options.report !== undefined) writeFileSync(options.report, examinationPage(name, records, statistics))
+  if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ...result, records }, null, 2)}\n`)
+  if (options.certificate !== undefined && author !== undefined)
+    writeFileSync(options.certificate, `${JSON.stringify(await certify(result, author), null, 2)}\n`)
+  const differences = certificate === undefined ? [] : await checkCertificate(certificate, result)
+  for (const difference of differences) console.log(`DIFFERS: ${difference}`)
+  if (certificate !== undefined && differences.length === 0)
+    console.log(`The certificate of ${certificate.author} holds.`)
+  process.exitCode = differences.length > 0 || statistics.failed > 0 ? 1 : 0
+}
+
+const planOf = ({ seeds, days, market, hours, windows, disguises }: ExamineOptions): MarketPlan => ({
+  seeds,
+  days,
+  kinds: market.length > 0 ? market : ALL_KINDS,
+  allHours: hours === 'all',
+  windows,
+  disguises,
+})
+
+const readCertificate = (file: string): Certificate => JSON.parse(readFileSync(file, 'utf8'))
+
+/** Shows progress on one line of a terminal; elsewhere a line for every tenth run. */
+function onProgress({ done, total, secondsLeft }: Progress): void {
+  const left = secondsLeft === null ? '' : `, about ${timeLeftText(secondsLeft)} left`
+  const text = `${done} of ${total} runs${left}`
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}${done === total ? '\n' : ''}`)
+  else if (done === total || done % 10 === 0) console.error(text)
+}
+
+try {
+  await createExamineCommand(examine).parseAsync(process.argv.slice(2), { from: 'user' })
+} catch (error) {
+  const { kind, message, commandRemedy } = toFailure(error)
+  console.error(kind === 'internal' ? message : `${message} ${commandRemedy ?? ''}`)
+  process.exitCode = 2
+}

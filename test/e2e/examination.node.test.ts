@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { storeKey } from '../../packages/cli/src/keys/key-folder.ts'
+import { MIN_SCRYPT_N } from '../../packages/cli/src/keys/keystore.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-examination-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const SOURCE = '--conditions=@agent-trading-service/source'
+const AGENT = [process.execPath, SOURCE, 'test/support/rehearsed-agent.ts', 'NVDA', 'AAPL']
+const PASSWORD = 'correct horse'
+const home = join(folder, 'home')
+const { address } = storeKey(home, {
+  name: 'author',
+  privateKey: `0x${'07'.repeat(32)}`,
+  password: PASSWORD,
+  scryptN: MIN_SCRYPT_N,
+})
+
+type Run = { code: number | null; stdout: string; stderr: string }
+
+const examine = (...args: string[]): Promise<Run> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [SOURCE, 'scripts/examine.ts', ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ATS_HOME: home, ATS_PASSWORD: PASSWORD },
+    })
+    let [stdout, stderr] = ['', '']
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.once('error', reject).once('close', code => resolve({ code, stdout, stderr }))
+  })
+
+const filesIn = (out: string) =>
+  readdirSync(out, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.json'))
+    .map(name => join(out, name))
+
+it('an examination resumes where it stopped, and anybody recomputes its certificate to the same result', async () => {
+  const out = join(folder, 'first')
+  const certificate = join(folder, 'certificate.json')
+  const plan = ['--seeds', '2', '--days', '1', '--market', 'gbm', '--out', out]
+  const first = await examine(...plan, '--', ...AGENT)
+  expect(first.code, first.stderr).toBe(0)
+  expect(first.stdout).toContain('2 runs of')
+  const [kept, lost] = filesIn(out) as [string, string]
+  const before = { keptAt: statSync(kept).mtimeMs, lost: readFileSync(lost, 'utf8') }
+  rmSync(lost)
+
+  const second = await examine(...plan, '--certificate', certificate, '--key', 'author', '--', ...AGENT)
+  expect(second.code, second.stderr).toBe(0)
+  expect(second.stdout).toBe(first.stdout)
+  expect(statSync(kept).mtimeMs).toBe(before.keptAt)
+  expect(readFileSync(lost, 'utf8')).toBe(before.lost)
+
+  const elsewhere = join(folder, 'elsewhere')
+  const recomputed = await examine('--recompute', certificate, '--out', elsewhere, '--', ...AGENT)
+  expect(recomputed.code, recomputed.stderr).toBe(0)
+  expect(recomputed.stdout).toContain(`The certificate of ${address} holds.`)
+  const other = await examine('--recompute', certificate, '--out', elsewhere, '--', ...AGENT.slice(0, -1))
+  expect(other.code).toBe(1)
+  expect(other.stdout).toContain('DIFFERS: the agent is another one')
+  // Two agents were examined on these markets by now.
+  expect(other.stdout).toContain('2 variants tried')
+})
+
+it('an examination without an agent only plays its markets', async () => {
+  const run = await examine('--seeds', '1', '--days', '1', '--out', join(folder, 'nobody'))
+  expect(run).toMatchObject({ code: 0, stdout: '1 markets of 78 bars were played to nobody.\n' })
+})
