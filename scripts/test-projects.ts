@@ -82,7 +82,9 @@ export const slowFiles = [
   'test/integration/lane-relay.test.ts',
   'test/integration/market-symbols.test.ts',
   'test/providers/providers.node.test.ts',
+  'test/recovery/recovery-backup.node.test.ts',
   'test/recovery/recovery-storage.node.test.ts',
+  'test/recovery/recovery-upgrade.node.test.ts',
   'devnet/attacks.test.ts',
   'devnet/devnet.test.ts',
 ]
@@ -106,6 +108,7 @@ export const releaseFiles = [
   'test/e2e/dev.node.test.ts',
   'test/e2e/docs-accessibility.node.test.ts',
   'test/e2e/operators-afternoon.node.test.ts',
+  'test/e2e/packed-release.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/integration/faulty-surroundings.node.test.ts',
