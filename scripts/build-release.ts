@@ -8,7 +8,7 @@ import type { ReleaseSettings } from './release-settings.ts'
 import { runCommand } from './run-wrangler.ts'
 
 // `npm run build`: writes what `npm run serve` runs into dist/service, an npm package: the Worker as a deploy bundles
-// it, its pages, the settings of wrangler.toml, the script that serves them and `ats`, which need nothing but miniflare.
+// it, its pages, the settings of wrangler.toml, the script that serves them, and `ats`. They need only miniflare.
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')

@@ -37,8 +37,8 @@ afterEach(async () => {
 })
 
 /**
- * Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, a status, or 'close', after
- * a delay.
+ * Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, a status, or 'close',
+ * after a delay.
  */
 async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply, delayMs = 0): Promise<FakeNode> {
   const requests: JsonRpcCall[][] = []

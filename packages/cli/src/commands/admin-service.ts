@@ -8,7 +8,7 @@ import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** `ats admin replay`, `intake`, `lane`, `webhooks`, `journal`, `backup` and `restore`: what an operator does with the service. */
+/** Commands of `ats admin` for the service: `replay`, `intake`, `lane`, `webhooks`, `journal`, `backup` and `restore`. */
 export const serviceCommands = (): Command[] => [
   replayCommand(),
   intakeCommand(),
