@@ -8,7 +8,7 @@ import type { ReleaseSettings } from './release-settings.ts'
 import { runCommand } from './run-wrangler.ts'
 
 // `npm run build`: writes what `npm run serve` runs into dist/service, an npm package: the Worker as a deploy bundles
-// it, its pages, the settings of wrangler.toml, and the script that serves them, which needs nothing but miniflare.
+// it, its pages, the settings of wrangler.toml, the script that serves them, and `ats`. They need only miniflare.
 
 const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
@@ -21,11 +21,13 @@ async function main(): Promise<void> {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   await bundleWorker()
-  await bundleScript()
+  await bundleProgram('scripts/serve.ts', 'serve.js')
+  await bundleProgram('packages/cli/src/ats.ts', 'ats.js')
   cpSync(join(root, 'public'), join(out, 'public'), { recursive: true })
   writeFileSync(join(out, 'settings.json'), JSON.stringify(await readSettings()))
   writeFileSync(join(out, 'package.json'), JSON.stringify(packageFile(), undefined, 2))
-  for (const file of ['LICENSE', 'docs/licences.md']) cpSync(join(root, file), join(out, basename(file)))
+  for (const file of ['LICENSE', 'docs/licences.md', 'wrangler.toml'])
+    cpSync(join(root, file), join(out, basename(file)))
   writeFileSync(join(out, 'sbom.cdx.json'), await readSbom())
   console.log(`release  ${out}`)
 }
@@ -38,21 +40,33 @@ async function bundleWorker(): Promise<void> {
     true,
   )
   if (code !== 0) throw new Error(`The Worker cannot be built.\n${output.trim()}`)
+  for (const name of ['index.js.map', 'README.md']) rmSync(join(out, 'worker', name))
   const front = readFileSync(join(root, 'scripts/front-worker.ts'), 'utf8')
   writeFileSync(join(out, 'front-worker.js'), stripTypeScriptTypes(front))
 }
 
-/** Bundles the script that serves the release with all that it imports but miniflare. */
-async function bundleScript(): Promise<void> {
+/** Bundles a program with all that it imports but miniflare, which has a binary. */
+async function bundleProgram(source: string, file: string): Promise<void> {
   await build({
     configFile: false,
     logLevel: 'warn',
     publicDir: false,
+    ssr: {
+      noExternal: true,
+      external: ['miniflare'],
+      resolve: { conditions: ['@agent-trading-service/source', 'node', 'import', 'module', 'default'] },
+    },
     build: {
-      ssr: join(root, 'scripts/serve.ts'),
+      ssr: join(root, source),
       outDir: out,
       emptyOutDir: false,
-      rollupOptions: { output: { entryFileNames: 'serve.js', banner: '#!/usr/bin/env node' } },
+      rollupOptions: {
+        output: {
+          entryFileNames: file,
+          chunkFileNames: 'modules/[name]-[hash].js',
+          banner: ({ isEntry }) => (isEntry ? '#!/usr/bin/env node' : ''),
+        },
+      },
     },
   })
 }
@@ -87,7 +101,7 @@ function packageFile(): object {
   )
   return {
     ...{ name, version, description, license, type: 'module', engines },
-    bin: { [name]: './serve.js' },
+    bin: { [name]: './serve.js', ats: './ats.js' },
     dependencies: { miniflare: devDependencies.miniflare },
   }
 }

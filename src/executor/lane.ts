@@ -23,6 +23,7 @@ import {
   type ForeignTransaction,
   findNonceUse,
   hasReverted,
+  isRestored,
   recordForeignTransactions,
 } from './pause-rules.ts'
 import { createReceiptForwarder } from './publish-changes.ts'
@@ -240,7 +241,7 @@ export class Lane {
     const head = await readPlausibleHead(this.rpc, {
       address: this.address,
       chainId: this.chainId,
-      nextNonce: this.nextNonce,
+      nextNonce: this.head === undefined && isRestored(this.journal) ? 0 : this.nextNonce,
       needsSuggestion: this.#followsSuggestion,
       onImplausibleNonce: nonce => {
         if (this.isAlertDue('nonce')) logEvent('implausible nonce', { executor: this.address, nonce })
@@ -265,6 +266,7 @@ export class Lane {
    * A nonce above the lane's own counts once a later block shows it too.
    */
   #detectForeignTransactions({ nonce, number }: ChainHead) {
+    if (isRestored(this.journal)) return this.journal.setNextNonce(nonce)
     const { nextNonce } = this
     // After a reorg, or if a node was wrong.
     if (this.#foreignNonces && nonce < this.#foreignNonces.to) this.#foreignNonces = undefined

@@ -42,6 +42,13 @@ export function recordForeignTransactions(journal: Journal, nonce: number, count
   journal.set('foreign', JSON.stringify([...recentForeignUses(journal), ...uses]))
 }
 
+/**
+ * Whether the journal was restored from a backup lately: whatever used the account since the backup was the lane
+ * itself, also what is mined only now.
+ */
+export const isRestored = (journal: Journal): boolean =>
+  Date.now() - Number(journal.get('restored') ?? 0) < FOREIGN_WINDOW_MS
+
 /** Resumes a lane that foreign use has paused. Returns whether it was paused. */
 export function forgetForeignUse(journal: Journal): boolean {
   const wasPaused = secondsOfForeignUse(journal) > 0

@@ -10,7 +10,7 @@ import { isPendingUntil, maxReceipts, readReceipts } from './inclusion-watch.ts'
 import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.ts'
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
-import { findNonceUse, recordForeignTransactions } from './pause-rules.ts'
+import { findNonceUse, isRestored, recordForeignTransactions } from './pause-rules.ts'
 import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded, simulateNow } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 
@@ -185,9 +185,11 @@ async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHea
   }
   suspects.delete(nonce)
   journal.attempts.markNonceUsedElsewhere(nonce)
+  // What no node shows may be ours, sent before the journal was restored or with fees that it does not know.
+  if (used === undefined || isRestored(journal)) return
   recordForeignTransactions(journal, nonce)
   logEvent('foreign transaction', { executor: address, nonce })
-  if (used) lane.describeForeignTransaction(nonce, used)
+  lane.describeForeignTransaction(nonce, used)
 }
 
 /**

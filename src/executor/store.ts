@@ -42,9 +42,10 @@ const UPGRADES = [
  * Facts about the lane itself. `foreign` lists when others used its key (milliseconds) and for which nonce, as a
  * JSON array;
  * `price refresh` is when prices were last refreshed, in milliseconds; `nonce` is the account's next nonce, for when no
- * attempt shows it; `final nonce` is the nonce up to which everything is final; `upgrades` is how many have run.
+ * attempt shows it; `final nonce` is the nonce up to which everything is final; `upgrades` is how many have run;
+ * `restored` is when the lane first ran on a restored backup, in milliseconds, and empty until it does.
  */
-type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce' | 'final nonce' | 'upgrades'
+type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce' | 'final nonce' | 'upgrades' | 'restored'
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn of the event loop are durable before any
@@ -66,8 +67,10 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
     facts.set(name, value)
   }
 
-  for (const upgrade of UPGRADES.slice(Number(get('upgrades') ?? 0))) sql.exec(upgrade)
-  set('upgrades', `${UPGRADES.length}`)
+  const done = Number(get('upgrades') ?? 0)
+  for (const upgrade of UPGRADES.slice(done)) sql.exec(upgrade)
+  set('upgrades', `${Math.max(done, UPGRADES.length)}`) // a later version may have been here, and may come back
+  if (get('restored') === '') set('restored', `${Date.now()}`)
 
   const finalNonce = () => Number(get('final nonce') ?? -1)
   const intents = intentTable(sql, { finalNonce, onChange })

@@ -2,7 +2,7 @@ import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
-import { createLogRangeSize, isOverload, mayBeTruncated } from '../rpc/log-range-size.ts'
+import { createLogRangeSize, isOverload, isTopicLimit, mayBeTruncated } from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { inOrder, readProvedLogs } from '../rpc/proved-logs.ts'
@@ -127,6 +127,8 @@ export function createChainFollower({
    */
   let repairTo = -1
   let distrustedUntil = 0
+  /** How many topics a filter has at most: fewer once a node has limited them. */
+  let maxTopics = FOLLOWED_TOPICS.length
 
   /**
    * Indexes the next blocks: up to the head, or only settled ones, which takes fewer requests. Throws CHAIN_UNREACHABLE
@@ -231,6 +233,10 @@ export function createChainFollower({
       const isTruncated = result !== undefined && toBlock > fromBlock && mayBeTruncated(result.length)
       if (error === undefined && !isTruncated) continue
       const message = error?.message ?? ''
+      if (isTopicLimit(message) && maxTopics > 1) {
+        maxTopics = Math.ceil(maxTopics / 2)
+        return done(true)
+      }
       if (isOverload(message) || !rangeSize.reject(toBlock - fromBlock + 1, message))
         throw unreachable('the node returns no logs')
       await remember(named)
@@ -303,7 +309,10 @@ export function createChainFollower({
 
   /** Tokens have a filter of their own: vaults' transfers are followed, and those of tokens never are. */
   const filtersOf = (named: NamedContracts): LogFilter[] => [
-    { address: followedAddresses(chain, named), topics: [FOLLOWED_TOPICS] },
+    ...inParts(FOLLOWED_TOPICS, maxTopics).map(topics => ({
+      address: followedAddresses(chain, named),
+      topics: [topics],
+    })),
     ...(named.tokens.size > 0 ? [{ address: [...named.tokens], topics: [MULTIPLIER_TOPICS] }] : []),
   ]
 
@@ -422,6 +431,10 @@ function combined(responses: readonly RpcResponse<NodeLog[]>[]): RpcResponse<Nod
   const failed = responses.find(({ result }) => result === undefined)
   return failed ?? { result: responses.flatMap(({ result }) => result ?? []) }
 }
+
+/** Returns items in parts of at most this many. */
+const inParts = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))
 
 const nowSeconds = () => Math.floor(Date.now() / 1000)
 

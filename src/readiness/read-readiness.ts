@@ -29,7 +29,7 @@ import { postsFeedback } from '../resources/erc8004.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
 import { presentRestriction } from '../resources/token.ts'
-import { compareNodes } from '../rpc/compare-nodes.ts'
+import { compareNodes, silenceOf } from '../rpc/compare-nodes.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
 import { readWatchedAccounts } from './read-watched-accounts.ts'
 
@@ -99,7 +99,9 @@ async function readState(context: Context) {
     const { code } = error.body
     if (code === 'NODES_BEHIND') throw refuse('NOT_READY', { problem: 'the nodes are behind' }, { cause: error.cause })
     if (code !== 'CHAIN_UNREACHABLE') throw error
-    throw refuse('NOT_READY', { problem: 'the node cannot be reached' }, { cause: error.cause })
+    const refused = chain.rpc.endpoints.filter(({ gatewayStatus }) => gatewayStatus !== undefined)
+    const reasons = refused.map(endpoint => `: ${endpoint.name} ${silenceOf(endpoint)}`).join('')
+    throw refuse('NOT_READY', { problem: `the node cannot be reached${reasons}` }, { cause: error.cause })
   })
   const { executors, relayers, updaters, reporters, keeper, withoutRole, nodes, watched } = read
   const { block, registered } = read.vaultsAndTokens

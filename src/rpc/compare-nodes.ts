@@ -37,12 +37,16 @@ export async function compareNodes(
     const hash = hashes.get(endpoint)
     const isDisputed = hash !== undefined && hash !== expected
     const verdict = (problem: string | undefined) => ({ node: endpoint.name, place: index + 1, problem, isDisputed })
-    if (view === undefined) return verdict('does not respond')
+    if (view === undefined) return verdict(silenceOf(endpoint))
     if (view.chainId !== chainId) return verdict(`is on chain ${view.chainId}, not on ${chainId}`)
     if (isDisputed) return verdict(`has another block ${height} than the others, although that is final`)
     return verdict(problems[onChain.indexOf(view)])
   })
 }
+
+/** Says that a node does not respond, and with which status a gateway responds in its place, if one does. */
+export const silenceOf = ({ gatewayStatus }: Endpoint): string =>
+  gatewayStatus === undefined ? 'does not respond' : `is refused by a gateway with the status ${gatewayStatus}`
 
 async function viewOf(endpoint: Endpoint, signal: AbortSignal): Promise<NodeView | undefined> {
   const responses = await endpoint.sendBatch(

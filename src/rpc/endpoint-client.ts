@@ -1,6 +1,7 @@
 import { type Hex, isHex } from 'viem'
 import { noteNodeTime } from '../clock.ts'
 import { isTimeout, sleepUnlessAborted } from '../concurrency.ts'
+import { logEvent } from '../log.ts'
 import { count, observe } from '../metrics/recorder.ts'
 import {
   isBatchUnsupported,
@@ -37,6 +38,8 @@ export type Endpoint = {
   failures: number
   /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
   readonly acceptsBatches: boolean
+  /** The status with which a gateway refused the last request instead of the node; undefined if none did. */
+  readonly gatewayStatus: number | undefined
   /** Whether the node may support eth_sendRawTransactionSync. */
   supportsSyncSend: boolean
   /**
@@ -61,6 +64,11 @@ const MIN_THROTTLE_MS = 500
 const MAX_THROTTLE_MS = 30_000
 /** How long a node that rejects batches gets none. */
 const BATCH_PAUSE_MS = 60_000
+/** After this many batches in a row without a response, requests are sent one by one: a proxy may drop lists. */
+const MAX_BROKEN_BATCHES = 2
+
+/** The statuses of gateways that this isolate has logged, with the node's name. */
+const loggedStatuses = new Set<string>()
 
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
 export const MIN_SEND_BATCH = 4
@@ -77,6 +85,8 @@ export function createEndpoint(
 ): Endpoint {
   let lastId = 0
   let batchesPausedUntil = 0
+  let brokenBatches = 0
+  let gatewayStatus: number | undefined
   let throttledUntil = 0
   let throttles = 0
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
@@ -95,7 +105,7 @@ export function createEndpoint(
     try {
       const parsed = parse(await post(body, signal, maxBytesOf(requests)))
       const responses = responsesOf(parsed)
-      if (responses) recordResponses(request, responses)
+      recordResponses(request, responses)
       const isLimited = responses?.some(({ error }) => error !== undefined && isRateLimit(error)) ?? false
       if (isLimited) throttle(undefined)
       else throttles = 0
@@ -138,8 +148,10 @@ export function createEndpoint(
       throttle(response.headers)
       throw new Throttled()
     }
-    if (isOfGateway(response)) {
+    gatewayStatus = isOfGateway(response) ? response.status : undefined
+    if (gatewayStatus !== undefined) {
       await response.body?.cancel()
+      logStatusOnce(node, gatewayStatus)
       throw new Error(`the status ${response.status}`)
     }
     if (response.status === REQUEST_TOO_LARGE) {
@@ -164,8 +176,11 @@ export function createEndpoint(
 
   async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     if (!endpoint.acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
+    if (brokenBatches >= MAX_BROKEN_BATCHES) return sendWithoutBatch(requests, signal)
     const bodies = requests.map(envelope)
+    let hasReplied = false
     const parse = (replies: unknown): RpcResponse[] | undefined => {
+      hasReplied = true
       if (Array.isArray(replies) && replies.length === bodies.length) {
         const withoutId = replies.filter(reply => reply?.id === null).values() // an error may lack the id of its request
         const inOrder = bodies.map(({ id }) => replies.find(reply => reply?.id === id) ?? withoutId.next().value)
@@ -179,10 +194,20 @@ export function createEndpoint(
       if (isOnly && !error) return undefined
       throw new TypeError('not the responses to a batch')
     }
-    const responses = await exchange(bodies, signal, requests, parse, responses => responses)
-    if (responses) return responses
+    const responses = await exchange(bodies, signal, requests, parse, responses => responses).catch(error => {
+      if (!signal.aborted && !hasReplied && !(error instanceof Throttled)) brokenBatches++
+      throw error
+    })
+    brokenBatches = 0
+    return responses ?? sendWithoutBatch(requests, signal)
+  }
+
+  /** Sends requests one by one because the node fails on batches: for a while, unless it fails on a request too. */
+  async function sendWithoutBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
+    brokenBatches = 0
+    const first = await sendOneByOne(requests.slice(0, 1), signal)
     batchesPausedUntil = Date.now() + BATCH_PAUSE_MS
-    return sendOneByOne(requests, signal)
+    return [...first, ...(await sendOneByOne(requests.slice(1), signal))]
   }
 
   async function sendOneByOne(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
@@ -201,6 +226,9 @@ export function createEndpoint(
       return throttledUntil
     },
     failures: 0,
+    get gatewayStatus() {
+      return gatewayStatus
+    },
     get acceptsBatches() {
       return Date.now() >= batchesPausedUntil
     },
@@ -215,6 +243,14 @@ export function createEndpoint(
  * call. With 400, 404 and 500 some nodes return the errors of their own.
  */
 const isOfGateway = ({ status }: Response): boolean => [401, 402, 403].includes(status) || status > 500
+
+/** Logs what a gateway says, once in this isolate: without its text and the URL, which can contain keys. */
+function logStatusOnce(node: string, status: number): void {
+  const key = `${node} ${status}`
+  if (loggedStatuses.has(key)) return
+  loggedStatuses.add(key)
+  logEvent('node refused by gateway', { node, status })
+}
 
 /**
  * Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the
@@ -316,30 +352,38 @@ export const isRevertData = (data: unknown): data is Hex =>
 /** One HTTP request to a node. `startedAt` is a time of `performance.now()`. */
 type SentRequest = { node: string; methods: readonly string[]; startedAt: number }
 
-/** Records a node's response. */
-function recordResponses(request: SentRequest, responses: readonly RpcResponse[]): void {
+/** Records a node's response; undefined for a batch that it refused as such, which counts once. */
+function recordResponses(request: SentRequest, responses: readonly RpcResponse[] | undefined): void {
   const { node, methods } = request
   recordDuration(request)
-  for (const [index, method] of methods.entries())
-    count('ats_rpc_requests', { method, node, result: resultOf(responses[index]) })
+  const error = responses?.[0]?.error
+  const isRefused = methods.length > 1 && error !== undefined && responses?.every(response => response.error === error)
+  if (responses === undefined || isRefused)
+    count('ats_rpc_requests', { method: BATCH, node, result: resultOf(responses?.[0]) })
+  else
+    for (const [index, method] of methods.entries())
+      count('ats_rpc_requests', { method, node, result: resultOf(responses[index]) })
 }
 
 /** Records that no valid response came. A request that was aborted because another node was faster is `canceled`. */
 function recordFailure(request: SentRequest, { aborted, reason }: AbortSignal): void {
-  const { node, methods } = request
   recordDuration(request)
   const result = !aborted ? 'fault' : isTimeout(reason) ? 'timeout' : 'canceled'
-  for (const method of methods) count('ats_rpc_requests', { method, node, result })
+  count('ats_rpc_requests', { method: methodOf(request), node: request.node, result })
 }
 
-function recordDuration({ node, methods, startedAt }: SentRequest) {
-  const [first = ''] = methods
-  const method = methods.length > 1 ? 'batch' : first
-  observe('ats_rpc_request_duration_seconds', { method, node }, (performance.now() - startedAt) / 1_000)
+function recordDuration({ node, startedAt, ...request }: SentRequest) {
+  const seconds = (performance.now() - startedAt) / 1_000
+  observe('ats_rpc_request_duration_seconds', { method: methodOf(request), node }, seconds)
 }
+
+/** The method of several requests at once, in metrics. */
+const BATCH = 'batch'
+const methodOf = ({ methods: [first = '', ...more] }: Pick<SentRequest, 'methods'>) => (more.length > 0 ? BATCH : first)
 
 function resultOf(response: RpcResponse | undefined): string {
-  if (response?.error === undefined) return 'ok'
+  if (response === undefined) return 'error'
+  if (response.error === undefined) return 'ok'
   return isNodeFault(response.error) ? 'fault' : 'error'
 }
 

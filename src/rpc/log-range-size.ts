@@ -33,6 +33,10 @@ export function parseBlockLimit(message: string): number | undefined {
 export const isOverload = (message: string): boolean =>
   isRateLimit({ code: 0, message }) || /compute units|capacity|quota|overloaded/i.test(message)
 
+/** Returns whether a node rejects `eth_getLogs` because its filter has too many topics, whatever the range. */
+export const isTopicLimit = (message: string): boolean =>
+  /\b(max|limit|exceed|too many|more than).*\btopics?\b/i.test(message)
+
 /** Nodes that limit the number of logs, and return the first ones without an error, have such limits. */
 const TRUNCATED_MULTIPLE = 1_000
 

@@ -1,4 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { AgentStatus, PositionStatus } from '@agent-trading-service/protocol/enums'
 import type { Finding } from '@agent-trading-service/protocol/finding'
@@ -134,6 +136,34 @@ describe('ats doctor', () => {
       }),
     )
     expect((await newFaults({ ANNOUNCED_OPERATIONS: id })).map(({ check }) => check)).toEqual(['balance'])
+  })
+
+  it.each([
+    [{ RPC_URL: '' }, 'RPC_URL'],
+    [{ RPC_URL: '', CHAIN_ID: '' }, 'CHAIN_ID, RPC_URL'],
+  ])('ats doctor names only the variables that a chain lacks: %j', async (changes, subject) => {
+    const findings = await examine(changes)
+    expect(findings).toContainEqual(expect.objectContaining({ verdict: 'wrong', subject, fix: `set ${subject}` }))
+    expect(findings.map(({ sentence }) => sentence)).toContain('No chain is configured.')
+  })
+
+  it('ats doctor names the status with which a gateway refuses for the node, without its text', async () => {
+    const gateway = createServer((_, response) => void response.writeHead(403).end('the host is not in the list'))
+    await new Promise<void>(resolve => void gateway.listen(0, '127.0.0.1', resolve))
+    const { port } = gateway.address() as AddressInfo
+    const findings = await examine({ RPC_URL: `http://127.0.0.1:${port}/key` })
+    gateway.close()
+    expect(findings).toContainEqual(
+      expect.objectContaining({ check: 'node', verdict: 'wrong', sentence: expect.stringContaining('the status 403') }),
+    )
+    expect(JSON.stringify(findings)).not.toMatch(/in the list|\/key/)
+  })
+
+  it('ats doctor names the trading contracts that are missing', async () => {
+    const { TradeRouter: _, ...others } = deployed().contracts
+    expect(await newFaults({ CONTRACTS: JSON.stringify(others) })).toContainEqual(
+      expect.objectContaining({ verdict: 'wrong', sentence: 'CONTRACTS lacks TradeRouter, so nobody can trade.' }),
+    )
   })
 
   it('ats doctor prints what is wrong with the command that fixes it, and exits with the worst', async () => {
@@ -683,6 +713,12 @@ describe('ats admin', () => {
     const before = await read<bigint>(vault(), mandateVaultAbi, 'totalAssets')
     const { depositor } = deployed().accounts
     await chain.node.setBalance({ address: depositor.address, value: 10n ** 20n })
+    const deposit = ['admin', 'deposit', 'genesis', '1000', ...options('depositor'), '--dry-run']
+    const { allowed, plans } = await chain.ats.json(...deposit)
+    expect({ allowed, plans }).toMatchObject({
+      allowed: true,
+      plans: [{ calls: [{ now: 'succeeds now' }, { now: 'is checked after the call before it' }] }],
+    })
     const { sent } = await change('depositor', 'deposit', 'genesis', '1000')
     expect(sent).toHaveLength(2)
     // It runs in a later block than its estimate, and may need more there.

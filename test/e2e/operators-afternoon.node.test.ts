@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Finding } from '@agent-trading-service/protocol/finding'
+import { isMarketOpen } from '@agent-trading-service/protocol/market-hours'
 import { Webhook } from 'standardwebhooks'
 import { getAddress } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
@@ -54,9 +55,8 @@ const listen = (server: Server) => new Promise<void>(resolve => void server.list
 const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 
 beforeAll(async () => {
-  devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 100 })
+  devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 100, startsAt: openDay() })
   devnet.marketMaker.pause()
-  await devnet.increaseTime(700) // a pool's average goes back ten minutes
   holders = operatorsOf(devnet)
   await Promise.all([prices, receiver].map(listen))
   url = `http://127.0.0.1:${await freePort()}`
@@ -81,6 +81,14 @@ afterAll(async () => {
   folder?.remove()
   await devnet?.stop()
 })
+
+/** Returns now, or the next time (Unix seconds) at which the market is open, and also after the timelock's delay. */
+function openDay(): number {
+  let at = Math.floor(Date.now() / 1_000)
+  const isOpen = (time: number) => isMarketOpen('us-equity-24-5', time) && isMarketOpen('us-equity-24-5', time + 7_200)
+  while (!isOpen(at) || !isOpen(at + DELAY)) at += 3_600
+  return at
+}
 
 /** Returns a command of the page with the variables that the page begins with. */
 const scriptOf = (command: string): string =>
@@ -177,6 +185,7 @@ it('contracts are deployed and verified, and the doctor names what the environme
     )
   folder.fillIn(VARS_FILE, secrets)
   setVariables(guide.take(heading, 'toml').replace('https://prices.example.org/quotes', urlOf(prices)))
+  setVariables('GAS_PRICE_GWEI = "100,1000"\n') // anvil's gas costs more than that of the page's chain
 })
 
 it('the first price and the first deposit are the commands that the doctor names', async () => {
@@ -186,8 +195,12 @@ it('the first price and the first deposit are the commands that the doctor names
     faults: [
       { check: 'oracle', sentence: 'NVDA has never had a price.' },
       { check: 'vault', sentence: expect.stringContaining('genesis has no idle USDC') },
+      { check: 'pool', subject: 'NVDA', fix: expect.stringMatching(/^wait .*\bmin\b/) },
     ],
   })
+  const wait = faults.pop()?.fix ?? ''
+  const [, minutes = ''] = /(\d+) min/.exec(wait) ?? []
+  await devnet.increaseTime(60 * (Number(minutes) + 1)) // a person waits
   const block = guide.take('Contracts and environment')
   for (const { fix } of faults) expect(block).toContain(/^ats admin [^<]+/.exec(`${fix}`)?.[0])
   const outputs = await runAll(block)

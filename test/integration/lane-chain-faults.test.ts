@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { RelayOutcome } from '../../src/executor/relay-types.ts'
 import {
   chain,
+  errorResponse,
   executionsOf,
   firstSend,
   hashOf,
@@ -188,6 +189,21 @@ describe('a chain', () => {
     await Promise.all(requests.map(request => relayUntilMined(executor, request)))
     expect(await Promise.all(requests.map(executionsOf))).toEqual([1n, 1n])
     expect(await nonceOf(account.address)).toBe(4)
+  })
+
+  test('that does not show who used a nonce makes the lane sign with a new one, and nobody is blamed', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.fault = ({ method, params }, forward) =>
+      method === 'eth_getBlockByNumber' && params[1] === true
+        ? Promise.resolve(errorResponse(-32000, 'not available'))
+        : forward()
+    for (const nonce of [1, 3]) {
+      await sendForeignTransaction(account, nonce)
+      await relayUntilMined(executor, newRequest())
+    }
+    expect((await executor.status())[0]).not.toHaveProperty('foreignUse')
+    expect(await nonceOf(account.address)).toBe(5)
   })
 
   test('that loses blocks in a reorg gets their transactions again', async () => {

@@ -1,9 +1,11 @@
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import type { Address, Hex, TypedDataDefinition } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { vi } from 'vitest'
@@ -21,6 +23,9 @@ export const OPERATOR_SECRET = 'operator-of-the-exercises'
 const asOperator = { Authorization: `Bearer ${OPERATOR_SECRET}` }
 /** For what needs a few blocks or alarms. Only the timeout of the test ends it: a busy machine may be slow. */
 export const SOON = { timeout: 240_000, interval: 100 }
+
+const ATS = join(import.meta.dirname, '../../packages/cli/bin/ats.js')
+const runFile = promisify(execFile)
 
 export type Response = { status: number; body: Body }
 export type RecoverableService = Awaited<ReturnType<typeof startRecoverableService>>
@@ -52,9 +57,12 @@ export async function startRecoverableService(deployment: Deployment, variables:
   let workerd: Workerd | undefined
   let earlierLogs = ''
 
-  /** Starts it with changed variables, on the storage that is there. The first request wakes keeper and indexer. */
-  async function start(changes: Record<string, string> = {}): Promise<void> {
-    workerd = await startWorkerd({ vars: { ...defaults, ...changes }, persistTo: storage, port })
+  /**
+   * Starts it with changed variables, or another bundle, on the storage that is there. The first request wakes keeper
+   * and indexer.
+   */
+  async function start(changes: Record<string, string> = {}, bundle?: string): Promise<void> {
+    workerd = await startWorkerd({ vars: { ...defaults, ...changes }, persistTo: storage, port, bundle })
     await get('/health')
   }
 
@@ -113,6 +121,11 @@ export async function startRecoverableService(deployment: Deployment, variables:
         const quote = await get(`${path}/trade-intents/quote?${terms}`)
         return { path: `${path}/trade-intents`, digest: quote.digest, body: await sign(quote) }
       },
+      /** Quotes and signs an order, without posting it. */
+      async signOrder(input: Record<string, string>): Promise<SignedIntent> {
+        const quote = await get(`${path}/orders/quote?${new URLSearchParams(input)}`)
+        return { path: `${path}/orders`, digest: quote.digest, body: await sign(quote) }
+      },
       /** Creates a webhook for all events. */
       async createWebhook(target: string): Promise<Response> {
         const quote = await get(`${path}/webhooks/quote?url=${encodeURIComponent(target)}`)
@@ -126,6 +139,8 @@ export async function startRecoverableService(deployment: Deployment, variables:
         fetch(`${url}${path}/events`, lastEventId === undefined ? {} : { headers: { 'Last-Event-ID': lastEventId } }),
     }
   }
+
+  const ats = (...args: string[]) => runFile(process.execPath, [ATS, 'admin', ...args, '--storage', storage])
 
   await start()
   return {
@@ -169,6 +184,13 @@ export async function startRecoverableService(deployment: Deployment, variables:
         if (history?.cursor === null || history === undefined || BigInt(history.cursor) < block)
           throw new Error(`The index is at ${history?.cursor}, not yet at ${block}.`)
       }, SOON),
+
+    /** Writes a backup into a folder, as an operator does. */
+    backUp: (to: string) => ats('backup', to),
+    /** Writes a backup back, which needs an empty machine. */
+    restore: (from: string) => ats('restore', from),
+    /** Deletes everything. */
+    loseMachine: () => rmSync(storage, { recursive: true }),
 
     /** Deletes the database. */
     loseDatabase: () => rmSync(join(storage, 'd1'), { recursive: true }),

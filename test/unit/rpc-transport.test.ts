@@ -27,7 +27,7 @@ import { type BadNode, startBadNode } from '../support/bad-node.ts'
 import { ADDRESS, BLOCK_HASH, nodeReceipt } from '../support/node-receipt.ts'
 
 type JsonRpcCall = { id: number; method: string; params: unknown[] }
-type Reply = object | string | 'close'
+type Reply = object | string | number | 'close'
 type FakeNode = { url: string; requests: JsonRpcCall[][]; server: Server }
 
 const nodes: FakeNode[] = []
@@ -37,7 +37,8 @@ afterEach(async () => {
 })
 
 /**
- * Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, or 'close', after a delay.
+ * Starts a node. `reply` gets the calls of one HTTP request and returns its JSON body, text, a status, or 'close',
+ * after a delay.
  */
 async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Reply, delayMs = 0): Promise<FakeNode> {
   const requests: JsonRpcCall[][] = []
@@ -50,6 +51,7 @@ async function startNode(reply: (calls: JsonRpcCall[], isBatch: boolean) => Repl
     const answer = reply(calls, Array.isArray(body))
     if (delayMs > 0) await sleep(delayMs)
     if (answer === 'close') return request.socket.destroy()
+    if (typeof answer === 'number') return response.writeHead(answer, { connection: 'close' }).end('host not allowed')
     response.writeHead(200, { connection: 'close' }).end(typeof answer === 'string' ? answer : JSON.stringify(answer))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -583,6 +585,33 @@ describe('a batch', () => {
     expect(node.requests.map(({ length }) => length)).toEqual([2, 1, 1])
   })
 
+  it('a batch is sent one by one to a node whose proxy drops the connection on batches, for a minute', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const node = await startNode((calls, isBatch) => (isBatch ? 'close' : result('0x1')(calls, false)))
+    const rpc = createTransport(urlsOf(node))
+    for (const sizes of [
+      [2, 2, 1, 1],
+      [1, 1],
+    ]) {
+      expect(await rpc.batch(requests)).toEqual([{ result: '0x1' }, undefined, { result: '0x1' }])
+      expect(node.requests.splice(0).map(({ length }) => length)).toEqual(sizes)
+    }
+    vi.setSystemTime(Date.now() + 60_000)
+    await rpc.batch(requests)
+    expect(node.requests.map(({ length }) => length)).toEqual([2, 2, 1, 1])
+  })
+
+  it('a batch of which a node drops every request is not taken for one that it rejects', async () => {
+    let isDown = true
+    const node = await startNode((calls, isBatch) => (isDown ? 'close' : result('0x1')(calls, isBatch)))
+    const rpc = createTransport(urlsOf(node))
+    await expect(rpc.batch(requests)).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+    isDown = false
+    node.requests.splice(0)
+    await rpc.batch(requests)
+    expect(node.requests.map(({ length }) => length)).toEqual([2])
+  })
+
   it('a batch is sent one by one to a node for which it is too large', async () => {
     const limited = await startLimitedNode(() => ({ status: 413, body: '<html>Too Large</html>' }), 1)
     expect(await createTransport([limited.url]).batch(requests)).toEqual([
@@ -807,7 +836,35 @@ it('a redacted message has neither URLs, paths, headers, further lines nor words
   expect(redact('node '.repeat(100))).toHaveLength(201)
 })
 
+it('the status of a gateway is logged once for its node, without URL and text, and known until the node responds', async () => {
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+  let status: number | undefined = 403
+  const node = await startNode((calls, isBatch) => status ?? result('0x1')(calls, isBatch))
+  const rpc = createTransport(urlsOf(node))
+  for (let turn = 0; turn < 2; turn++)
+    await expect(rpc.call(chainIdRequest)).rejects.toMatchObject({ body: { code: 'CHAIN_UNREACHABLE' } })
+  const lines = logged.mock.calls.map(([line]) => JSON.parse(line))
+  expect(lines).toEqual([{ level: 'error', event: 'node refused by gateway', node: new URL(node.url).host, status }])
+  expect(rpc.endpoints[0]?.gatewayStatus).toBe(403)
+  status = undefined
+  await rpc.call(chainIdRequest)
+  expect(rpc.endpoints[0]?.gatewayStatus).toBeUndefined()
+  logged.mockRestore()
+})
+
 describe('metrics of nodes', () => {
+  it.each<[string, number, string, (calls: JsonRpcCall[]) => Reply]>([
+    ['rejects as such', 1, 'error', () => ({ error: { code: -32600, message: 'batches are not supported' } })],
+    ['refuses for its limit', 1, 'fault', () => ({ error: { code: -32005, message: 'rate limit exceeded' } })],
+    ['drops', 2, 'fault', () => 'close'],
+  ])('a batch that the node %s counts once each time, %i in all', async (_, times, outcome, reply) => {
+    const node = await startNode((calls, isBatch) => (isBatch ? reply(calls) : result('0x1')(calls, false)))
+    takeDeltas()
+    await createTransport(urlsOf(node)).batch([chainIdRequest, blockNumberRequest, chainIdRequest])
+    const counted = takeDeltas().filter(({ name, labels }) => name === 'ats_rpc_requests' && labels.includes('batch'))
+    expect(counted).toMatchObject([{ labels: ['batch', new URL(node.url).host, outcome], values: [times] }])
+  })
+
   it('metrics of nodes name them by host and port, without credentials, path, query, and parts of a host that are keys', () => {
     expect(
       nodeNames([

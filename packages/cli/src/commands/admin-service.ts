@@ -8,13 +8,15 @@ import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** `ats admin replay`, `intake`, `lane`, `webhooks` and `journal`: what an operator does with the service. */
+/** Commands of `ats admin` for the service: `replay`, `intake`, `lane`, `webhooks`, `journal`, `backup` and `restore`. */
 export const serviceCommands = (): Command[] => [
   replayCommand(),
   intakeCommand(),
   laneCommand(),
   webhooksCommand(),
   journalCommand(),
+  backupCommand(),
+  restoreCommand(),
 ]
 
 /** Creates a command that sends OPERATOR_SECRET to the service of a deployment. */
@@ -197,13 +199,41 @@ function journalCommand(): Command {
     'ats admin journal 0x…',
   )
     .argument('[digest]', 'digest of the intent', digestOf)
-    .addOption(
-      new Option('--storage <folder>', 'storage of the Durable Objects').env('ATS_STORAGE').default('.devnet/worker'),
-    )
+    .addOption(storageOption().default('.devnet/worker'))
     .action(async (digest: string | undefined, { output, storage }: AdminOptions & { storage: string }) => {
       const { readJournals, readLanes } = await import('../operator/journal.ts')
       const read = digest === undefined ? readLanes(storage) : readJournals(storage, digest)
       createPrinter(output).result(await read)
+    })
+}
+
+const storageOption = () => new Option('--storage <folder>', 'storage of the service').env('ATS_STORAGE')
+
+function backupCommand(): Command {
+  return createCommand(
+    'backup',
+    'copy the objects and the database of a service on this machine, which may be running',
+    'ats admin backup /var/backups/agent-trading --storage /var/lib/agent-trading',
+  )
+    .argument('<folder>', 'where to; it must not exist')
+    .addOption(storageOption().makeOptionMandatory())
+    .action(async (folder: string, { output, storage }: AdminOptions & { storage: string }) => {
+      const { backUp } = await import('../operator/backup.ts')
+      createPrinter(output).result(await backUp(storage, folder))
+    })
+}
+
+function restoreCommand(): Command {
+  return createCommand(
+    'restore',
+    'write a backup into an empty storage folder, before the service starts',
+    'ats admin restore /var/backups/agent-trading --storage /var/lib/agent-trading',
+  )
+    .argument('<folder>', 'the backup')
+    .addOption(storageOption().makeOptionMandatory())
+    .action(async (folder: string, { output, storage }: AdminOptions & { storage: string }) => {
+      const { restore } = await import('../operator/backup.ts')
+      createPrinter(output).result(await restore(folder, storage))
     })
 }
 

@@ -120,21 +120,25 @@ export async function planStep(
   }
 }
 
-/** Describes calls and what each would do now. Calls of a batch may depend on those before them. */
+/**
+ * Describes calls and what each would do now. One that fails after another may depend on that, such as on an approval:
+ * it is simulated again before it is sent.
+ */
 function describeCalls(
   { client, book }: AdminContext,
   account: Address,
   calls: readonly (AdminCall | undefined)[],
 ): Promise<GroupPlan['calls']> {
   return Promise.all(
-    calls.map(async call => {
+    calls.map(async (call, index) => {
       if (call === undefined)
         return { call: 'unknown', sentence: 'A call of a contract that is not known', changes: [], now: 'unknown' }
       const [described, now] = await Promise.all([
         describeCall(client, book, call),
         simulate(client, book, account, call),
       ])
-      return { ...described, now: now.ok ? 'succeeds now' : `fails now: ${now.text}` }
+      if (now.ok) return { ...described, now: 'succeeds now' }
+      return { ...described, now: index > 0 ? 'is checked after the call before it' : `fails now: ${now.text}` }
     }),
   )
 }

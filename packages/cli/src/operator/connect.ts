@@ -1,9 +1,9 @@
-import { BaseError, createPublicClient, defineChain, http, type PublicClient } from 'viem'
+import { BaseError, createPublicClient, defineChain, HttpRequestError, http, type PublicClient } from 'viem'
 import { createChain, type TradingChain } from '../../../../src/chain/configured-chain.ts'
 import { type Config, parseConfig } from '../../../../src/config/config.ts'
 import { createPriceReports } from '../../../../src/price-providers/data-streams.ts'
 import { Failure } from '../failure.ts'
-import { namedContracts, readVariables, type Variables, type VariablesSource } from './variables.ts'
+import { namedContracts, readVariables, unsetOfChain, type Variables, type VariablesSource } from './variables.ts'
 
 /** How long a node may take: the logs of a whole deployment are a large response. */
 const RPC_TIMEOUT_MS = 20_000
@@ -36,14 +36,10 @@ export function openDeployment(source: VariablesSource): OperatedDeployment {
 /** Returns the deployment of a configuration. Throws `VARIABLES_MISSING` if it has no chain or cannot trade. */
 export function connectTo(variables: Variables, config: Config): OperatedDeployment {
   if (config.chain === undefined || config.trading === undefined)
-    throw new Failure(
-      'usage',
-      `The variables name no deployment: ${config.problems.join(', ') || 'CHAIN_ID, RPC_URL or CONTRACTS is not set'}.`,
-      {
-        code: 'VARIABLES_MISSING',
-        remedy: 'Pass --vars or --env, or --deployment and --rpc.',
-      },
-    )
+    throw new Failure('usage', `The variables name no deployment: ${whyNone(variables, config)}.`, {
+      code: 'VARIABLES_MISSING',
+      remedy: 'Pass --vars or --env, or --deployment and --rpc.',
+    })
   const chain = createChain(config.chain, config.trading, {
     timeoutMs: RPC_TIMEOUT_MS,
     reports: createPriceReports(config.dataStreams),
@@ -64,6 +60,11 @@ export function connectTo(variables: Variables, config: Config): OperatedDeploym
   return { variables, config, chain, client, contracts: namedContracts(variables) }
 }
 
+function whyNone(variables: Variables, { problems }: Config): string {
+  const unset = unsetOfChain(variables).map(name => `${name} is not set`)
+  return [...problems, ...unset].join(', ') || 'CONTRACTS lacks the trading contracts'
+}
+
 /** The reads of a deployment use functions that Node 20 lacks. */
 export function assertNodeVersion(): void {
   const { node } = process.versions
@@ -74,9 +75,15 @@ export function assertNodeVersion(): void {
   })
 }
 
-/** Returns what a node said without its URL, which may hold a key. */
-export const nodeMessage = (error: unknown): string =>
-  (error instanceof BaseError ? error.shortMessage : error instanceof Error ? error.message : 'unknown error')
+/** Returns what a node said, or the status of a gateway, without the URL, which may hold a key. */
+export function nodeMessage(error: unknown): string {
+  const refused = error instanceof BaseError ? error.walk(each => each instanceof HttpRequestError) : null
+  const status = (refused as HttpRequestError | null)?.status
+  if (status !== undefined) return `it, or a gateway in front of it, responds with the status ${status}.`
+  const message =
+    error instanceof BaseError ? error.shortMessage : error instanceof Error ? error.message : 'unknown error'
+  return message
     .replace(/https?:\/\/\S+/g, '(URL)')
     .split('\n')
     .join(' ')
+}

@@ -14,7 +14,7 @@ import { checkMarket } from './market-check.ts'
 import { judgeCancellers, judgeSharedPowers, type RoleHolder, readRoleHistory } from './role-holders.ts'
 import { checkService } from './service-check.ts'
 import { scheduledOperations } from './timelock.ts'
-import type { VariablesSource } from './variables.ts'
+import type { Variables, VariablesSource } from './variables.ts'
 
 /** Where the doctor looks. Without `url` it queries the service at BASE_URL; with null, none. */
 export type DoctorOptions = VariablesSource & { url?: string | null | undefined }
@@ -32,7 +32,7 @@ export async function examine(options: DoctorOptions): Promise<Finding[]> {
   const service =
     url === undefined ? undefined : await checkService(url.replace(/\/$/, ''), { ...config, env: options.env })
   const accounts = accountsOf(config, service?.accounts ?? [])
-  const found = [...configurationFindings(config, service?.accounts ?? []), ...(service?.findings ?? [])]
+  const found = [...configurationFindings(config, variables, service?.accounts ?? []), ...(service?.findings ?? [])]
   if (config.chain === undefined || config.trading === undefined) return found
   const deployment = connectTo(variables, config)
   const reachable = await checkNode(deployment)
@@ -90,9 +90,13 @@ const variableOf: Partial<Record<ServiceAccount['purpose'], string>> = {
 }
 
 /** A key that the running service has need not be here. */
-function configurationFindings(config: OperatedDeployment['config'], shown: readonly ServiceAccount[]): Finding[] {
+function configurationFindings(
+  config: OperatedDeployment['config'],
+  variables: Variables,
+  shown: readonly ServiceAccount[],
+): Finding[] {
   const there = new Set(shown.map(({ purpose }) => variableOf[purpose]))
-  return judgeConfiguration(config).filter(({ subject, verdict }) => verdict === 'ok' || !there.has(subject))
+  return judgeConfiguration(config, variables).filter(({ subject, verdict }) => verdict === 'ok' || !there.has(subject))
 }
 
 async function checkNode({ client, config, chain }: OperatedDeployment): Promise<Finding[]> {

@@ -1,10 +1,12 @@
 import { type Finding, findingsOf } from '@agent-trading-service/protocol/finding'
+import { tradingContracts } from '../../../../src/config/variables.ts'
 import type { OperatedDeployment } from './connect.ts'
+import { namedContracts, unsetOfChain, type Variables } from './variables.ts'
 
 const { ok, warning, wrong } = findingsOf('variables')
 
-/** Judges the variables of a Worker without reading the chain. */
-export function judgeConfiguration(config: OperatedDeployment['config']): Finding[] {
+/** Judges the variables of a Worker without reading the chain. A finding names only what is missing or wrong. */
+export function judgeConfiguration(config: OperatedDeployment['config'], variables: Variables): Finding[] {
   const found = config.problems.map(problem =>
     wrong(problem.split(':', 1)[0] ?? '', `A variable is unusable: ${problem}.`, 'correct it in the variables'),
   )
@@ -14,11 +16,14 @@ export function judgeConfiguration(config: OperatedDeployment['config']): Findin
     found.push(isNeeded ? wrong(name, sentence, fix) : warning(name, sentence, fix))
   }
   const { chain } = config
-  missing(chain === undefined, 'CHAIN_ID, RPC_URL, CONTRACTS', 'No chain is configured.', true)
+  const unset = unsetOfChain(variables)
+  missing(unset.length > 0, unset.join(', '), 'No chain is configured.', true)
+  const named = namedContracts(variables)
+  const lacking = Object.keys(tradingContracts.shape).filter(name => named[name] === undefined)
   missing(
     chain !== undefined && config.trading === undefined,
-    'CONTRACTS',
-    'CONTRACTS lacks the trading contracts, so nobody can trade.',
+    `${lacking.join(', ')} in CONTRACTS`,
+    `CONTRACTS lacks ${lacking.join(', ')}, so nobody can trade.`,
     true,
   )
   missing(config.executorKeys.length === 0, 'EXECUTOR_PRIVATE_KEY', 'No account relays intents.', true)

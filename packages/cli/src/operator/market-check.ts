@@ -8,6 +8,8 @@ import { restrictionText } from '@agent-trading-service/protocol/token-restricti
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, erc20Abi, zeroAddress } from 'viem'
 import { mandateVaultAbi } from '../../../../contracts-abi/mandate-vault.ts'
+import { tradePolicyAbi } from '../../../../contracts-abi/trade-policy.ts'
+import { uniswapV3SwapAdapterAbi } from '../../../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { tokenRegistry } from '../../../../src/chain/contracts.ts'
 import { call, optional, readTree } from '../../../../src/chain/read-tree.ts'
 import { readVaultsAndTokens } from '../../../../src/chain/read-vaults-and-tokens.ts'
@@ -23,6 +25,7 @@ const vaults = findingsOf('vault')
 const registry = findingsOf('registry')
 const listing = findingsOf('listing')
 const issuers = findingsOf('issuer')
+const pools = findingsOf('pool')
 
 /**
  * Checks what can stop trading although everything is set up: prices, vaults, the registry. `isPostedLater` says that a
@@ -48,6 +51,7 @@ export async function checkMarket(
     ),
     judgeRegistry(facts.isRegistryPaused),
     ...judgePriceSources(await readPriceSources(chain, registered.tokens)),
+    ...(await checkAverages(chain, facts, registered)),
     ...(await checkListings(chain, registered)),
     ...(await checkIssuers({ chain, client }, registered)),
     ...(await readRestrictedTokens(chain, registered)).flatMap(judgeRestriction),
@@ -55,6 +59,41 @@ export async function checkMarket(
 }
 
 type Registered = Awaited<ReturnType<typeof readVaultsAndTokens>>['registered']
+
+/** In how many steps the time that a pool remembers is found. */
+const AVERAGE_STEPS = 20
+
+/** Checks that pools have the averages without which the trade policy trades nothing: a new pool has none at first. */
+async function checkAverages(
+  chain: OperatedDeployment['chain'],
+  { contracts, tracks }: DeploymentFacts,
+  { tokens }: Registered,
+): Promise<Finding[]> {
+  if (contracts.TradePolicy === undefined || contracts.SwapAdapter === undefined) return []
+  const policy = { address: contracts.TradePolicy, abi: tradePolicyAbi }
+  const adapter = { address: contracts.SwapAdapter, abi: uniswapV3SwapAdapterAbi }
+  const { values } = await readTree(chain, {
+    isRequired: tokens.map(({ address }) => optional(call(policy, 'isTwapRequired', [address]))),
+    limits: tracks.map(({ config, trackId }) => optional(call(policy, 'limitsOf', [config.vault, BigInt(trackId)]))),
+  })
+  const windows = values.limits.map(limits => (limits?.maxTwapDeviationBps ? limits.twapWindow : 0))
+  const window = Math.max(0, ...windows)
+  const required = tokens.filter((_, index) => window > 0 && values.isRequired[index] === true)
+  const steps = Array.from({ length: AVERAGE_STEPS }, (_, step) => Math.ceil((window * (step + 1)) / AVERAGE_STEPS))
+  const { values: averages } = await readTree(
+    chain,
+    required.map(({ address }) => steps.map(seconds => optional(call(adapter, 'pricesOf', [address, seconds])))),
+  )
+  return required.map(({ symbol }, index) => {
+    const known = steps.findLast((_, step) => (averages[index]?.[step]?.[1] ?? 0n) > 0n) ?? 0
+    if (known >= window) return pools.ok(symbol, `The pool of ${symbol} has an average price.`)
+    return pools.warning(
+      symbol,
+      `The pool of ${symbol} has no average price over ${durationText(BigInt(window))} yet, so ${symbol} cannot be traded.`,
+      `wait ${durationText(BigInt(window - known))}: a pool remembers its price from its last trade on`,
+    )
+  })
+}
 
 /** Judges a token that a vault cannot sell; `checkListings` names the ones that are short of the ledger. */
 const judgeRestriction = ({ vault, token, token: { symbol }, restriction }: RestrictedToken): Finding[] =>

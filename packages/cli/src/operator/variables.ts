@@ -33,6 +33,10 @@ export function readVariables({ vars, env, wrangler = 'wrangler.toml', deploymen
   }
 }
 
+/** Returns the names of those variables without which there is no chain, and that are not set. */
+export const unsetOfChain = (variables: Variables): string[] =>
+  ['CHAIN_ID', 'RPC_URL', 'CONTRACTS'].filter(name => !variables[name])
+
 /**
  * Returns the contracts that CONTRACTS names, including contracts that the Worker itself does not need, such as the
  * timelock.
