@@ -49,7 +49,7 @@ contract ReportGasTest is ReportTest {
     }
 
     function test_AnOpenWithAFeeManager() public {
-        streams.chargeFees(address(new UsdcToken(admin)), makeAddr("WETH"), address(oracle));
+        streams.chargeFees(address(new UsdcToken(admin, "USD Coin", "USDC", "2")), makeAddr("WETH"), address(oracle));
         uint256 plain = _plainOpen(nvda);
         uint256 used = _openWith(_report(nvda, NVDA_PRICE));
         _record("openPosition, 3 rules, with a report, past a fee manager", used);

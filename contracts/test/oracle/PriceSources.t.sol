@@ -477,7 +477,7 @@ contract PriceSourcesTest is Test, Chainlink {
 
     function test_VerifiesWithAFeeManagerToWhomTheSubscriptionPaysNothing() public {
         oracle.setSource(nvda, _reports(V8, false));
-        UsdcToken link = new UsdcToken(address(this));
+        UsdcToken link = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         streams.chargeFees(address(link), makeAddr("WETH"), address(oracle));
         _post(streams.signed(V8, 120e18, OPEN));
         _assertPrice(nvda, 120e8, START, 1);
@@ -485,7 +485,7 @@ contract PriceSourcesTest is Test, Chainlink {
 
     function test_AFeeManagerThatWantsToBePaidRefusesTheReport() public {
         oracle.setSource(nvda, _reports(V8, false));
-        UsdcToken link = new UsdcToken(address(this));
+        UsdcToken link = new UsdcToken(address(this), "USD Coin", "USDC", "2");
         streams.chargeFees(address(link), makeAddr("WETH"), stranger);
         bytes[] memory payloads = new bytes[](1);
         payloads[0] = streams.signed(V8, 120e18, OPEN);
