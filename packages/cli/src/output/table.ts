@@ -97,6 +97,7 @@ export const chosenColumns: Record<string, readonly string[]> = {
   sharePrices: ['timestamp', 'blockNumber', 'sharePriceUsdc', 'totalAssets', 'totalShares'],
   byStatus: ['statusName', 'count'],
   days: ['day', 'checks', 'ready'],
+  incidents: ['startedAt', 'endedAt', 'version', 'problems'],
   intake: ['kind', 'covers', 'open', 'reason', 'since'],
   kinds: ['x402Version', 'scheme', 'network'],
   deployments: ['chainId', 'baseUrl'],
