@@ -74,11 +74,10 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     /// @inheritdoc ITokenRegistry
     function describeToken(address token, TokenDescription calldata description) external onlyRole(DEFAULT_ADMIN_ROLE) {
         if (!_listings[token].listed) revert TokenNotListed(token);
-        if (description.kind == TokenKind.ScaledUI && BoundedCall.get(token, UI_MULTIPLIER) == 0) {
-            revert InvalidTokenKind(token, description.kind);
-        }
 
         _descriptions[token] = description;
+        (uint256 multiplier,) = multiplierOf(token);
+        if (description.kind != TokenKind.Plain && multiplier == 0) revert InvalidTokenKind(token, description.kind);
         emit TokenDescribed(token, description);
     }
 
@@ -109,7 +108,7 @@ contract TokenRegistry is ITokenRegistry, TwoStepAdmin {
     }
 
     /// @inheritdoc ITokenRegistry
-    function multiplierOf(address token) external view returns (uint256 multiplier, uint256 effectiveAt) {
+    function multiplierOf(address token) public view returns (uint256 multiplier, uint256 effectiveAt) {
         address scaled = _scaled(token);
         multiplier = BoundedCall.get(scaled, UI_MULTIPLIER);
         effectiveAt = BoundedCall.get(scaled, EFFECTIVE_AT);

@@ -511,6 +511,7 @@ describe('a token that is listed later and follows a draft', () => {
       asOf: expect.anything(),
     })
     await advanceTo(effectiveAt)
+    await chain.refreshPrices() // so that the log does not wait for its next look at the clock
     await catchUp()
     const effective = await stream.next('corporateAction')
     expect(effective.data).toMatchObject({ symbol: 'P', state: 'effective', newMultiplier: '3' })

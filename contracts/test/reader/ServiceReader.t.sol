@@ -206,6 +206,35 @@ contract ServiceReaderTest is ReaderTest {
         reader.openPositions(contracts, agentId);
     }
 
+    function test_TheMultiplierIsTheRegistrysWordOrElseTheTokens() public {
+        _open(nvda, 10_000 * USDC);
+        bytes memory call = abi.encodeCall(tokens.multiplierOf, (address(nvda)));
+        vm.mockCall(address(tokens), call, abi.encode(4e18, 7));
+        vm.mockCall(address(nvda), abi.encodeWithSignature("uiMultiplier()"), abi.encode(3e18));
+        _assertMultiplier(abi.encode(4e18, 7));
+        vm.mockCallRevert(address(tokens), call, "");
+        _assertMultiplier(abi.encode(3e18));
+        // A token that takes all gas is left out, and the rest is read.
+        vm.clearMockedCalls();
+        vm.mockCallRevert(address(tokens), call, "");
+        vm.etch(address(nvda), hex"fe");
+        assertFalse(_terms(_buying(address(nvda), 0)).token.multiplier.success);
+        (, IServiceReader.VaultFigures memory figures) =
+            reader.vaultFigures(contracts, address(vault), new uint256[](0));
+        assertTrue(figures.worth.isKnown);
+        assertFalse(figures.holdings[0].multiplier.success);
+    }
+
+    function _assertMultiplier(bytes memory expected) private {
+        (,,, IServiceReader.PositionAnswers[] memory open) = reader.openPositions(contracts, agentId);
+        assertEq(open[0].multiplier.data, expected);
+        assertEq(_terms(_buying(address(nvda), 0)).token.multiplier.data, expected);
+        (, IServiceReader.VaultFigures memory figures) =
+            reader.vaultFigures(contracts, address(vault), new uint256[](0));
+        assertEq(figures.holdings[0].token, address(nvda));
+        assertEq(figures.holdings[0].multiplier.data, expected);
+    }
+
     function test_OpenPositionsAreTheDirectReads() public {
         uint256 first = _open(nvda, 10_000 * USDC);
         uint256 second = _open(tsla, 5_000 * USDC);

@@ -187,6 +187,18 @@ contract TokenRegistryTest is Test {
         registry.describeToken(token, description);
     }
 
+    function test_ATokenThatConvertsToNothingIsNotDescribedAsAWrapper() public {
+        address token = _token(18);
+        registry.registerToken(token);
+        ITokenRegistry.TokenDescription memory description;
+        description.kind = ITokenRegistry.TokenKind.Wrapper;
+        vm.expectRevert(
+            abi.encodeWithSelector(ITokenRegistry.InvalidTokenKind.selector, token, ITokenRegistry.TokenKind.Wrapper)
+        );
+        registry.describeToken(token, description);
+        assertTrue(registry.descriptionOf(token).kind == ITokenRegistry.TokenKind.Plain);
+    }
+
     function test_TheMultiplierOfATokenIsItsOwnWordAndWhenItChanges() public {
         StockIssuer issuer = new StockIssuer(address(new ScaledStockToken()), address(this));
         ScaledStockToken token = ScaledStockToken(issuer.deploy("NVIDIA", "NVDA"));
