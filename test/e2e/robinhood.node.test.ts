@@ -100,6 +100,19 @@ it('buys in the pool that brings the most: neither the first, the empty, the dea
 })
 const TIERS = [100, 500, 3_000, 10_000, 950_000]
 
+it('a what-if moves every pool of a token to the price that it tries', async () => {
+  const agent = await service.register('frontier', pay)
+  const { positionId } = (await service.send(await agent.signTrade({ symbol: 'TSLA', usdcAmount: '100' }))).body
+  const { oracle } = await service.get('/tokens/TSLA/depth?usdcAmount=100')
+  const { body } = await service.post(`/agents/${agent.agentId}/what-if`, {
+    prices: { TSLA: (Number(oracle.priceUsd) * 0.99).toFixed(2) },
+    intents: [{ kind: 'reduce', positionId, exitBps: 10_000 }],
+  })
+  expect(body.intents).toMatchObject([{ executed: true, code: null }])
+  // 0.3 % for each of the two trades and 1 % for the price; in a pool that had stayed, the sale would bring 99.4.
+  expect(Number(body.intents[0].usdcOut) / 1e6).toBeCloseTo(98.4, 1)
+})
+
 it('the demo runs on it, and says that the chain is embedded', async () => {
   const { stdout } = await runDemo(31337, '--chain', 'robinhood')
   expect(stdout).toContain('embedded, chain id 4663; not Robinhood Chain: its money is worthless, its keys are public')
