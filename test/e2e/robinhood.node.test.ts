@@ -1,6 +1,6 @@
 import { publicChain } from '@agent-trading-service/protocol/known-chain'
-import type { Address, Hex } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { type Address, concat, createTestClient, type Hex, http, stringToHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { uniswapV3FactoryAbi } from '../../contracts-abi/uniswap-v3-factory.ts'
 import { usdgTokenAbi } from '../../contracts-abi/usdg-token.ts'
@@ -52,6 +52,17 @@ it('takes registration fees in a dollar that does not tell its domain', async ()
   expect(await service.register('genesis', pay)).toMatchObject({ agentId: expect.stringMatching(/^\d+$/) })
   const { findings } = (await service.readiness()).body
   expect(JSON.stringify(findings ?? [])).not.toContain('USDC does not sign')
+})
+
+it('never asks the dollar for its name or version, whatever they are', async () => {
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+  const slot = { address: token.address, index: 3 } as const // OpenZeppelin's `_name`; the domain's is in the code
+  const before = (await devnet.client.getStorageAt({ address: token.address, slot: '0x3' })) as Hex
+  await node.setStorageAt({ ...slot, value: concat([stringToHex('Bridged', { size: 31 }), '0x0e']) })
+  expect(await devnet.client.readContract({ ...token, functionName: 'name' })).toBe('Bridged')
+  await service.register('genesis', pay)
+  await expect(service.register('genesis', payFrom(generatePrivateKey()))).rejects.toThrow('has less than the fee')
+  await node.setStorageAt({ ...slot, value: before })
 })
 
 it('names a payment that the issuer of the dollar refuses', async () => {
