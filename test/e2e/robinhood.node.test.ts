@@ -4,14 +4,14 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { uniswapV3FactoryAbi } from '../../contracts-abi/uniswap-v3-factory.ts'
 import { usdgTokenAbi } from '../../contracts-abi/usdg-token.ts'
-import { chosenChain } from '../../devnet/environment.ts'
+import { chosenChain } from '../../devnet/chosen-chain.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { createPayer } from '../../packages/client/src/pay.ts'
 import { type RecoverableService, startRecoverableService } from '../support/recoverable-service.ts'
 import { runDemo } from './run-demo.ts'
 
-// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that does
-// not tell its signing domain, and several pools for each token.
+// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that
+// does not tell its signing domain, and several pools for each token.
 
 let devnet: Devnet
 let service: RecoverableService
