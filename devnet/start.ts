@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
-import { chosenChain, describeChain, exitWith, portFrom } from './environment.ts'
+import { chosenChain, describeChain } from './chosen-chain.ts'
+import { exitWith, portFrom } from './environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from './index.ts'
 
 // `npm run devnet`: the embedded chain on CHAIN_PORT, until Ctrl-C. `-- --chain robinhood` gives it that chain's id,

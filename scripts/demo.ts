@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { freePort } from '../devnet/anvil.ts'
-import { chosenChain, describeChain } from '../devnet/environment.ts'
+import { chosenChain, describeChain } from '../devnet/chosen-chain.ts'
 import { DEPLOYMENT_FILE, type Devnet, startDevnet } from '../devnet/index.ts'
 import { startWorker, type Worker } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'

@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util'
-import { chosenChain, describeChain, exitWith, portFrom } from '../devnet/environment.ts'
+import { chosenChain, describeChain } from '../devnet/chosen-chain.ts'
+import { exitWith, portFrom } from '../devnet/environment.ts'
 import { DEPLOYMENT_FILE, startDevnet } from '../devnet/index.ts'
 import { startWorker, WORKER_STORAGE } from '../devnet/worker.ts'
 import { workerVars } from '../devnet/worker-vars.ts'
 
-// `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C. `-- --chain robinhood` gives the
-// chain that one's id, dollar, block time and fee tiers.
+// `npm run dev`: the embedded chain on CHAIN_PORT and the Worker on PORT, until Ctrl-C. `-- --chain robinhood` gives
+// the chain that one's id, dollar, block time and fee tiers.
 const { chain } = parseArgs({ options: { chain: { type: 'string' } } }).values
 const port = portFrom('PORT', 8787)
 const devnet = await startDevnet({

@@ -106,6 +106,15 @@ function signerOf(reads: ChainReads, relayer: Address, send: SendCall): Facilita
   }
 }
 
+/** `name()` and `version()`, by which the library explains a failed simulation. */
+const DOMAIN_QUESTIONS = ['0x06fdde03', '0x54fd4d50']
+
+/** Empties the calls of a batch that ask the asset for its signing domain: that of the requirements counts. */
+const withoutQuestions = (arg: unknown): unknown =>
+  Array.isArray(arg)
+    ? arg.map(call => (DOMAIN_QUESTIONS.includes(call.callData) ? { ...call, callData: '0x' } : call))
+    : arg
+
 /**
  * Returns the reads for the library, and what they showed: whether one reached no node, which the library reports as
  * invalid, why the asset refuses the transfer, and which accounts have code.
@@ -126,7 +135,7 @@ function observeReads(rpc: RpcTransport) {
     },
   })
   const reads: ChainReads = {
-    readContract: args => readContract(client, args as never),
+    readContract: ({ args, ...read }) => readContract(client, { ...read, args: args?.map(withoutQuestions) } as never),
     // The library may start this read without awaiting it, so it must not reject.
     async getCode(args) {
       const code = await getCode(client, args).catch(() => undefined)

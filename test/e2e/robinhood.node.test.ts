@@ -1,17 +1,17 @@
 import { publicChain } from '@agent-trading-service/protocol/known-chain'
-import type { Address, Hex } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { type Address, concat, createTestClient, type Hex, http, stringToHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { uniswapV3FactoryAbi } from '../../contracts-abi/uniswap-v3-factory.ts'
 import { usdgTokenAbi } from '../../contracts-abi/usdg-token.ts'
-import { chosenChain } from '../../devnet/environment.ts'
+import { chosenChain } from '../../devnet/chosen-chain.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { createPayer } from '../../packages/client/src/pay.ts'
 import { type RecoverableService, startRecoverableService } from '../support/recoverable-service.ts'
 import { runDemo } from './run-demo.ts'
 
-// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that does
-// not tell its signing domain, and several pools for each token.
+// The embedded chain as `--chain robinhood` starts it: the id of Robinhood Chain, ten blocks a second, a dollar that
+// does not tell its signing domain, and several pools for each token.
 
 let devnet: Devnet
 let service: RecoverableService
@@ -52,6 +52,17 @@ it('takes registration fees in a dollar that does not tell its domain', async ()
   expect(await service.register('genesis', pay)).toMatchObject({ agentId: expect.stringMatching(/^\d+$/) })
   const { findings } = (await service.readiness()).body
   expect(JSON.stringify(findings ?? [])).not.toContain('USDC does not sign')
+})
+
+it('never asks the dollar for its name or version, whatever they are', async () => {
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+  const slot = { address: token.address, index: 3 } as const // OpenZeppelin's `_name`; the domain's is in the code
+  const before = (await devnet.client.getStorageAt({ address: token.address, slot: '0x3' })) as Hex
+  await node.setStorageAt({ ...slot, value: concat([stringToHex('Bridged', { size: 31 }), '0x0e']) })
+  expect(await devnet.client.readContract({ ...token, functionName: 'name' })).toBe('Bridged')
+  await service.register('genesis', pay)
+  await expect(service.register('genesis', payFrom(generatePrivateKey()))).rejects.toThrow('has less than the fee')
+  await node.setStorageAt({ ...slot, value: before })
 })
 
 it('names a payment that the issuer of the dollar refuses', async () => {
@@ -99,6 +110,19 @@ it('buys in the pool that brings the most: neither the first, the empty, the dea
   expect(after.map((dollars, index) => dollars - (before[index] ?? 0n))).toEqual([0n, 0n, 100_000_000n, 0n, 0n])
 })
 const TIERS = [100, 500, 3_000, 10_000, 950_000]
+
+it('a what-if moves every pool of a token to the price that it tries', async () => {
+  const agent = await service.register('frontier', pay)
+  const { positionId } = (await service.send(await agent.signTrade({ symbol: 'TSLA', usdcAmount: '100' }))).body
+  const { oracle } = await service.get('/tokens/TSLA/depth?usdcAmount=100')
+  const { body } = await service.post(`/agents/${agent.agentId}/what-if`, {
+    prices: { TSLA: (Number(oracle.priceUsd) * 0.99).toFixed(2) },
+    intents: [{ kind: 'reduce', positionId, exitBps: 10_000 }],
+  })
+  expect(body.intents).toMatchObject([{ executed: true, code: null }])
+  // 0.3 % for each of the two trades and 1 % for the price; in a pool that had stayed, the sale would bring 99.4.
+  expect(Number(body.intents[0].usdcOut) / 1e6).toBeCloseTo(98.4, 1)
+})
 
 it('the demo runs on it, and says that the chain is embedded', async () => {
   const { stdout } = await runDemo(31337, '--chain', 'robinhood')

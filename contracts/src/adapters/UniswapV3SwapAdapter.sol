@@ -39,10 +39,6 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
         uint256 decimals;
     }
 
-    /// @dev The ends of Uniswap v3's price range: only the liquidity limits a swap to them.
-    uint160 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
-    uint160 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
-
     /// @dev For one pool's simulation: an empty one at an absurd price is walked through for millions.
     uint256 private constant QUOTE_GAS = 250_000;
 
@@ -302,12 +298,9 @@ contract UniswapV3SwapAdapter is IUniswapV3SwapAdapter, IUniswapV3SwapCallback, 
 
     function _moveTo(Order memory order, Market storage market, uint256 minPrice) private view {
         order.pool = market.pool;
-        order.sqrtPriceLimit = order.zeroForOne ? LOWEST_SQRT_PRICE : HIGHEST_SQRT_PRICE;
-        if (minPrice == 0) return;
-        uint160 limit = PoolPrice.sqrtPriceLimit(minPrice, market.fee, !order.zeroForOne, order.decimals);
-        if (limit < LOWEST_SQRT_PRICE) limit = LOWEST_SQRT_PRICE;
-        if (limit > HIGHEST_SQRT_PRICE) limit = HIGHEST_SQRT_PRICE;
-        order.sqrtPriceLimit = limit;
+        order.sqrtPriceLimit = minPrice != 0
+            ? PoolPrice.sqrtPriceLimit(minPrice, market.fee, !order.zeroForOne, order.decimals)
+            : order.zeroForOne ? PoolPrice.LOWEST_SQRT_PRICE : PoolPrice.HIGHEST_SQRT_PRICE;
     }
 
     function _marketAt(address token, uint24 fee) private view returns (Market memory) {

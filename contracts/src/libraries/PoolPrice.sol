@@ -16,6 +16,10 @@ library PoolPrice {
         uint16 cardinality;
     }
 
+    /// @dev The ends of Uniswap v3's price range: only the liquidity limits a swap to them.
+    uint160 internal constant LOWEST_SQRT_PRICE = 4_295_128_740;
+    uint160 internal constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
+
     /// @dev How many observations before the newest one are looked at before the pool searches.
     uint256 private constant PROBES = 3;
 
@@ -58,7 +62,7 @@ library PoolPrice {
     }
 
     /// @notice Returns the pool price beyond which a sale of the token brings less than `minPrice` per unit, fees deducted
-    /// @dev Rounded towards a smaller sale.
+    /// @dev Rounded towards a smaller sale, and within the range of prices.
     /// @param minPrice With 18 decimals
     function sqrtPriceLimit(uint256 minPrice, uint256 fee, bool usdcIsToken0, uint256 decimals)
         internal
@@ -73,7 +77,7 @@ library PoolPrice {
             : Math.mulDiv(grossPrice, 1 << 128, tokens, Math.Rounding.Ceil);
         uint256 root = usdcIsToken0 ? Math.sqrt(ratio) : Math.sqrt(ratio, Math.Rounding.Ceil);
         // The root has 64 fractional bits, a pool's price 96.
-        uint256 limit = Math.min(root << 32, type(uint160).max);
+        uint256 limit = Math.min(Math.max(root << 32, LOWEST_SQRT_PRICE), HIGHEST_SQRT_PRICE);
         // forge-lint: disable-next-line(unsafe-typecast)
         return uint160(limit);
     }

@@ -23,6 +23,7 @@ import {ITradeRouterLens} from "../interfaces/ITradeRouterLens.sol";
 import {IUniswapV3QuoterV2} from "../interfaces/IUniswapV3QuoterV2.sol";
 import {IUniswapV3SwapAdapter} from "../interfaces/IUniswapV3SwapAdapter.sol";
 import {IVaultTrackRegistry} from "../interfaces/IVaultTrackRegistry.sol";
+import {PoolPrice} from "../libraries/PoolPrice.sol";
 import {PriceMath} from "../libraries/PriceMath.sol";
 
 /// @title The reads of the service, each in one call
@@ -69,10 +70,6 @@ contract ServiceReader is IServiceReader {
     /// that. A probe that the call's gas no longer allows counts as not filled.
     uint256 private constant QUOTE_GAS = 1_500_000;
     uint256 private constant RESERVED_GAS = 5_000_000;
-
-    /// @dev The ends of Uniswap v3's price range, at which the quoter stops
-    uint256 private constant LOWEST_SQRT_PRICE = 4_295_128_740;
-    uint256 private constant HIGHEST_SQRT_PRICE = 1_461_446_703_485_210_103_287_273_052_203_988_822_378_723_970_341;
 
     /// @dev An issuer may upgrade its token to code that takes all gas or, with it, returns megabytes.
     uint256 private constant TOKEN_GAS = 50_000;
@@ -636,7 +633,7 @@ contract ServiceReader is IServiceReader {
             if (!answer.success && i != 0) fees[i] = 0;
             // At an end of the pool's prices, it ran out of liquidity.
             uint256 price = _word(answer, 1);
-            if (price <= LOWEST_SQRT_PRICE || price >= HIGHEST_SQRT_PRICE) continue;
+            if (price <= PoolPrice.LOWEST_SQRT_PRICE || price >= PoolPrice.HIGHEST_SQRT_PRICE) continue;
             fill.amountOut = Math.max(fill.amountOut, _word(answer, 0));
         }
     }

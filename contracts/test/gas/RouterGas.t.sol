@@ -47,6 +47,21 @@ contract RouterGasTest is ProtocolTest {
         assertLe(used * 10, _bareBuy() * 39);
     }
 
+    function test_AnOpenOfATokenWithTwoPools() public {
+        _open(tsla, 1_000 * USDC);
+        market.setFee(address(nvda), 3_000);
+        market.createPool(address(nvda), NVDA_PRICE, POOL_DEPTH);
+        market.setFee(address(nvda), 500);
+        _setPools(500, 3_000);
+        skip(1);
+        uint256 snapshot = vm.snapshotState();
+        _record("openPosition, 3 rules, the first of two pools", _openGas());
+        vm.revertToState(snapshot);
+        _setPools(3_000, 500);
+        skip(1);
+        _record("openPosition, 3 rules, the second of two pools", _openGas());
+    }
+
     /// @dev A trade every few seconds: the average needs a search through the pool's observations.
     function test_AnOpenInABusyPool() public {
         _open(tsla, 1_000 * USDC);
@@ -151,6 +166,13 @@ contract RouterGasTest is ProtocolTest {
     function _payKeeperOnce() private {
         vm.prank(admin);
         usdc.mint(keeper, 1);
+    }
+
+    function _setPools(uint24 first, uint24 second) private {
+        vm.startPrank(admin);
+        adapter.setPool(address(nvda), first);
+        adapter.setOtherPools(address(nvda), [second, 0, 0]);
+        vm.stopPrank();
     }
 
     function _openGas() private returns (uint256) {
