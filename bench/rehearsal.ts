@@ -21,7 +21,7 @@ const { values } = parseArgs({
 
 const SOURCE = '--conditions=@agent-trading-service/source'
 /** Bars of the tapes that both builds play, with and without an agent. */
-const COMPARED = { none: [40, 640], momentum: [40, 240] } as const
+const COMPARED = { none: [40, 1_240], momentum: [40, 240] } as const
 const SAMPLE_MS = 250
 
 const root = join(import.meta.dirname, '..')
@@ -99,22 +99,31 @@ function descendantsOf(pid: number): Process[] {
 }
 
 type Cost = { wallMs: number; cpuMs: number }
+const NEVER: Cost = { wallMs: Number.POSITIVE_INFINITY, cpuMs: Number.POSITIVE_INFINITY }
 
 /** Returns what a bar costs in each build, the least of several rounds, and whether trades are equal. */
 async function compare(builds: readonly Build[], agent: keyof typeof COMPARED) {
   const [short, long] = COMPARED[agent]
-  const least = builds.map((): Cost => ({ wallMs: Number.POSITIVE_INFINITY, cpuMs: Number.POSITIVE_INFINITY }))
+  const fewest = builds.map(() => ({ few: { ...NEVER }, many: { ...NEVER } }))
   const trades = new Set<string>()
   for (let round = 0; round < Number(values.rounds); round++)
-    for (const [index, build] of builds.entries()) {
-      const few = await play(build, short, agent)
-      const many = await play(build, long, agent)
-      trades.add(JSON.stringify(many.trades))
-      const cost = least[index] as Cost
-      const perBar = (a: number, b: number) => ((b - a) / (long - short)) * 1_000
-      cost.wallMs = Math.min(cost.wallMs, perBar(few.seconds, many.seconds))
-      cost.cpuMs = Math.min(cost.cpuMs, perBar(few.cpuSeconds, many.cpuSeconds))
-    }
+    for (const [index, build] of builds.entries())
+      for (const [size, bars] of [
+        ['few', short],
+        ['many', long],
+      ] as const) {
+        const { seconds, cpuSeconds, ...played } = await play(build, bars, agent)
+        if (bars === long) trades.add(JSON.stringify(played.trades))
+        const cost = fewest[index]?.[size] ?? { ...NEVER }
+        cost.wallMs = Math.min(cost.wallMs, seconds * 1_000)
+        cost.cpuMs = Math.min(cost.cpuMs, cpuSeconds * 1_000)
+      }
+  const least = fewest.map(
+    ({ few, many }): Cost => ({
+      wallMs: (many.wallMs - few.wallMs) / (long - short),
+      cpuMs: (many.cpuMs - few.cpuMs) / (long - short),
+    }),
+  )
   const count = JSON.parse([...trades][0] ?? '[]').length
   return { least, areEqual: trades.size === 1, count }
 }

@@ -45,8 +45,8 @@ export async function readPoolStates(
 }
 
 /**
- * Returns the state after a swap that ends exactly at a price, and what it writes (UniswapV3Pool.swap, Oracle.write). An
- * observation is written only if the tick changes, and at most once per block.
+ * Returns the state after a swap that ends exactly at a price, and what it writes (UniswapV3Pool.swap, Oracle.write).
+ * An observation is written only if the tick changes, and at most once per block.
  */
 export function swappedTo(
   address: Address,

@@ -53,8 +53,8 @@ export async function certify(result: ExaminationResult, account: PrivateKeyAcco
 }
 
 /**
- * Compares a certificate with a result that was computed again. Returns what differs: nothing if it holds. The number of
- * variants is the author's own count, so figures that follow from it are not compared.
+ * Compares a certificate with a result that was computed again. Returns what differs: nothing if it holds. The number
+ * of variants is the author's own count, so figures that follow from it are not compared.
  */
 export async function checkCertificate(
   { result, hash, author, signature }: Certificate,

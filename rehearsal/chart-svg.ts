@@ -88,8 +88,8 @@ function placeOf(times: readonly number[], time: number): number {
 }
 
 /**
- * Returns the indices of a line's outline: of each part the lowest and the highest value, the first and last of all, and
- * those next to a pause.
+ * Returns the indices of a line's outline: of each part the lowest and the highest value, the first and last of all,
+ * and those next to a pause.
  */
 function outline(values: readonly number[], starts: ReadonlySet<number>): number[] {
   if (values.length <= MAX_POINTS) return values.map((_, index) => index)

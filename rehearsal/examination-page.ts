@@ -26,7 +26,7 @@ export function examinationPage(
   return pageHtml(
     { title: `Examination of ${name}`, kicker: 'Edge or luck?', fine: `${runs} runs, ${trades} trades` },
     `${failures}
-${panel('What the runs say', `<p>${escapeHtml(conclusionOf(statistics))}</p>${facts(figureRows(statistics))}`)}
+${panel('What the runs say', `<p class="conclusion">${escapeHtml(conclusionOf(statistics))}</p>${facts(figureRows(statistics).map(([title, value]) => [capitalized(title), value]))}`)}
 ${panel('Returns of the runs', histogram(records))}
 ${panel('Over the runs', table(['', ...DISTRIBUTION_HEAD], cells(distributionRows(statistics)), 1))}
 ${panel('By market', table(['', ...MARKET_HEAD], cells(marketRows(statistics)), 1))}
@@ -35,42 +35,44 @@ ${panel('Runs', runTable(records))}`,
 }
 
 const cells = (rows: readonly [title: string, values: string[]][]) =>
-  rows.map(([title, values]) => [escapeHtml(title), ...values.map(escapeHtml)])
+  rows.map(([title, values]) => [escapeHtml(capitalized(title)), ...values.map(escapeHtml)])
 
-/** Returns how many runs had each return, next to holding. */
+const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+
+/** Returns which part of the runs had each return, next to random entries with the same exposure and turnover. */
 function histogram(records: readonly RunRecord[]): string {
-  const [own, hold] = [records.map(record => record.return), records.map(({ holdReturn }) => holdReturn)]
-  const all = [...own, ...hold]
+  const [own, random] = [records.map(record => record.return), records.flatMap(({ randomReturns }) => randomReturns)]
+  const all = [...own, ...random]
   const [low, high] = [Math.min(...all), Math.max(...all)]
   const width = (high - low) / BINS || 1
-  const countsOf = (values: readonly number[]) => {
-    const counts = Array.from({ length: BINS }, () => 0)
+  const sharesOf = (values: readonly number[]) => {
+    const shares = Array.from({ length: BINS }, () => 0)
     for (const value of values) {
       const bin = Math.min(BINS - 1, Math.floor((value - low) / width))
-      counts[bin] = (counts[bin] ?? 0) + 1
+      shares[bin] = (shares[bin] ?? 0) + 1 / values.length
     }
-    return counts
+    return shares
   }
   const series = [
-    { label: 'Agent', className: 'series-1', counts: countsOf(own) },
-    { label: 'Buy and hold', className: 'series-3', counts: countsOf(hold) },
+    { label: 'Agent', className: 'series-1', shares: sharesOf(own) },
+    { label: 'Random entries', className: 'series-3', shares: sharesOf(random) },
   ]
-  const most = Math.max(1, ...series.flatMap(({ counts }) => counts))
-  const bars = series.flatMap(({ className, counts }, index) =>
-    counts.map((count, bin) => {
-      const height = (count / most) * HEIGHT
+  const most = Math.max(...series.flatMap(({ shares }) => shares))
+  const bars = series.flatMap(({ className, shares }, index) =>
+    shares.map((share, bin) => {
+      const height = (share / most) * HEIGHT
       return `<rect class="bar ${className}" x="${bin * 10 + 1 + index * 4}" y="${HEIGHT - height}" width="4" height="${height}"/>`
     }),
   )
   const zero = (0 - low) / (width * BINS)
-  const labels = [0, 0.25, 0.5, 0.75, 1].map(
+  const labels = [0.1, 0.3, 0.5, 0.7, 0.9].map(
     part => `<span class="time" style="left:${part * 100}%">${percent(low + (high - low) * part)}</span>`,
   )
   const keys = series.map(({ label, className }) => `<span class="key ${className}">${label}</span>`)
   const isZeroShown = zero > 0 && zero < 1
-  return `<figure class="chart" aria-label="Number of runs by return">
+  return `<figure class="chart" aria-label="Share of runs by return">
 <figcaption class="chart-legend">${keys.join('')}</figcaption>
-<div class="plot"><svg viewBox="0 0 ${BINS * 10} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${bars.join('')}${isZeroShown ? `<path class="grid zero" d="M${zero * BINS * 10} 0V${HEIGHT}"/>` : ''}</svg><span class="value" style="top:0">${most} runs</span></div>
+<div class="plot"><svg viewBox="0 0 ${BINS * 10} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${bars.join('')}${isZeroShown ? `<path class="grid zero" d="M${zero * BINS * 10} 0V${HEIGHT}"/>` : ''}</svg><span class="value" style="top:0">${percent(most)}</span></div>
 <div class="times">${labels.join('')}</div>
 </figure>`
 }

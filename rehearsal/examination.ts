@@ -49,6 +49,8 @@ export type RunRecord = {
   costs: Costs
   /** The part of random agents with the same exposure and turnover that did worse. */
   rankAmongRandom: number
+  /** The returns of those, as ten quantiles. */
+  randomReturns: number[]
   /** The return if trading were dearer or later. */
   returnIf: Record<Sensitivity, number>
 }
@@ -66,7 +68,8 @@ export type Sensitivity = keyof typeof SENSITIVITIES
 const DAY = 86_400
 const USDC = 1e6
 const RANDOM_AGENTS = 200
-/** The pools of a rehearsal take 5 basis points, and a keeper 10 of what an exit sells, at most 5 USDC. */
+const DECILE_MIDDLES = Array.from({ length: 10 }, (_, index) => (index + 0.5) / 10)
+/** The pools of a rehearsal take 5 basis points, and a keeper 10 of what it sells, at most 5 USDC; nothing on paper. */
 const POOL_FEE = 0.0005
 const BOUNTY = { rate: 0.001, max: 5 }
 
@@ -116,6 +119,7 @@ export function recordRun(spec: RunSpec, report: Report, market: PlayedMarket): 
     refusals: Object.values(agent.refusals).reduce((sum, count) => sum + count, 0),
     turnoverUsdc: traded,
     costs,
+    randomReturns: DECILE_MIDDLES.map(p => quantile(random, p) / allocation),
     rankAmongRandom: lots.length === 0 ? 0.5 : rankAmong(profit, random),
     returnIf,
   }
@@ -131,10 +135,12 @@ function lastOfDays(times: readonly number[], values: readonly number[]): number
 /** Splits what execution cost: fees and bounties follow from the amounts, and the rest is price impact. */
 function costsOf({ trades, statistics }: AgentReport): Costs {
   const costs = { poolFees: 0, bounties: 0 }
+  const isReal = statistics.capital === 'real'
   for (const { usdcAmount, source } of trades) {
     const amount = Number(usdcAmount ?? 0) / USDC
     costs.poolFees += amount * POOL_FEE
-    if (source === 'automation' || source === 'order') costs.bounties += Math.min(amount * BOUNTY.rate, BOUNTY.max)
+    if (isReal && (source === 'automation' || source === 'order'))
+      costs.bounties += Math.min(amount * BOUNTY.rate, BOUNTY.max)
   }
   const total = Number(statistics.executionCost.costUsdc) / USDC
   return { ...costs, impact: total - costs.poolFees - costs.bounties }

@@ -85,8 +85,8 @@ export const costOf = (trades: readonly ReportedTrade[], bps: number): number =>
   (trades.reduce((total, { usdcAmount }) => total + Number(usdcAmount ?? 0), 0) / USDC) * (bps / 10_000)
 
 /**
- * Returns what a profit in USDC would lose if the agent's own trades came `bars` later, at the prices of then. Exits and
- * orders that the keeper executes stay where they are.
+ * Returns what a profit in USDC would lose if the agent's own trades came `bars` later, at the prices of then. Exits
+ * and orders that the keeper executes stay where they are.
  */
 export function costOfDelay(trades: readonly ReportedTrade[], market: PlayedMarket, bars: number): number {
   const last = market.times.length - 1

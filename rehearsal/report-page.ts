@@ -192,11 +192,9 @@ function orderTable({ orders }: AgentReport): string {
 }
 
 const CONDITIONS: Record<string, (price: string) => string> = {
-  none: () => 'at the next price',
-  limit: price => `at ${price} or less`,
-  breakout: price => `at ${price} or more`,
-  stop: price => `at ${price} or less`,
-  takeProfit: price => `at ${price} or more`,
+  none: () => 'at any price',
+  atOrBelow: price => `at ${price} or less`,
+  atOrAbove: price => `at ${price} or more`,
 }
 
 /** Returns what an order asks for, such as `Buy NVDA for 90.00 USDC at 120.5 or less`. */

@@ -58,8 +58,8 @@ export function underWater(values: readonly number[]): { share: number; longest:
 }
 
 /**
- * Returns the standard error of a Sharpe ratio per period times √(n − 1), with skewness and kurtosis of the sample (Mertens
- * 2002; Bailey and López de Prado, The Sharpe Ratio Efficient Frontier, 2012, eq. 8).
+ * Returns the standard error of a Sharpe ratio per period times √(n − 1), with skewness and kurtosis of the sample
+ * (Mertens 2002; Bailey and López de Prado, The Sharpe Ratio Efficient Frontier, 2012, eq. 8).
  */
 function sharpeError(returns: readonly number[], sharpe: number): number {
   const variance = centralMoment(returns, 2)
@@ -102,8 +102,8 @@ export function deflatedSharpe(returns: readonly number[], sharpes: readonly num
 }
 
 /**
- * Returns how many returns are needed until the Sharpe ratio is above a benchmark with this confidence (Bailey and López
- * de Prado 2012, eq. 11); null if it is not above it at all.
+ * Returns how many returns are needed until the Sharpe ratio is above a benchmark with this confidence (Bailey and
+ * López de Prado 2012, eq. 11); null if it is not above it at all.
  */
 export function minTrackRecord(returns: readonly number[], confidence = 0.95, benchmark = 0): number | null {
   const sharpe = sharpeOf(returns)

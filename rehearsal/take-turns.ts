@@ -68,7 +68,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       await market.playStep({ until: time, isUndisturbed })
       played = ++head
       const { keeperActs, posted } = market.now()
-      if (!keeperActs || (isUndisturbed && !wakes(posted) && ++unread < MAX_UNREAD_BLOCKS)) continue
+      if (!isUndisturbed) wakes = () => true
+      if (!keeperActs || (!wakes(posted) && ++unread < MAX_UNREAD_BLOCKS)) continue
       wakes = await fireExits(serviceUrl)
       unread = 0
       head = undefined

@@ -14,8 +14,8 @@ import { otherSharpes, type Progress, playRuns } from '../rehearsal/run-examinat
 import { readTape } from '../rehearsal/run-rehearsal.ts'
 import { timeLeftText } from '../rehearsal/show-progress.ts'
 
-// `npm run examine -- --seeds 100 --days 30 -- node agent.mjs`, and what `ats examine` runs in a clone. Exits with 1 if a
-// program fails or a certificate does not hold, with 2 if the examination cannot be played.
+// `npm run examine -- --seeds 100 --days 30 -- node agent.mjs`, and what `ats examine` runs in a clone. Exits with 1 if
+// a program fails or a certificate does not hold, with 2 if the examination cannot be played.
 
 async function examine(command: string[], options: ExamineOptions): Promise<void> {
   // Asked for before anything starts.

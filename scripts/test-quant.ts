@@ -3,9 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// `npm run test:quant`: computes statistics of random series with quantstats and SciPy, which it installs from PyPI into
-// a temporary folder, and compares them with those that the unit tests expect. `--write` replaces those. PYTHON names
-// another interpreter.
+// `npm run test:quant`: computes statistics of random series with quantstats and SciPy, which it installs from PyPI
+// into a temporary folder, and compares them with those that the unit tests expect. `--write` replaces those. PYTHON
+// names another interpreter.
 
 const PACKAGES = ['numpy==2.3.5', 'pandas==2.3.3', 'scipy==1.16.3', 'quantstats==0.0.86']
 const root = join(import.meta.dirname, '..')

@@ -176,10 +176,14 @@ const plainText = (text: string): string =>
 
 function readGuides(guideFiles: ServiceDescription['guideFiles']): Guide[] {
   return guideFiles.map(({ slug, file }) => {
-    const source = withServedLinks(readFileSync(posix.join(root, file), 'utf8'), file, guideFiles)
+    const text = withoutPictures(readFileSync(posix.join(root, file), 'utf8'))
+    const source = withServedLinks(text, file, guideFiles)
     return { slug, title: plainText(/^# (.+)$/m.exec(source)?.[1] ?? slug), url: `/docs/guides/${slug}`, source }
   })
 }
+
+/** Leaves out the pictures of the repository, which are not served. */
+const withoutPictures = (source: string): string => source.replaceAll(/^!\[[^\]]*\]\((?!https?:)[^)]*\)\n+/gm, '')
 
 /** Lets the links of a file in the repository lead to what the service serves. */
 function withServedLinks(source: string, file: string, guideFiles: ServiceDescription['guideFiles']): string {

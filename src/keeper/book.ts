@@ -225,8 +225,8 @@ export function openBook(sql: SqlStorage) {
     openCount: () => openCount,
 
     /**
-     * Returns the prices (8 decimals) at which the next cycle has something to do, by token; undefined if it may have at
-     * any price, because something is in flight, waits for another try, or is an order.
+     * Returns the prices (8 decimals) at which the next cycle has something to do, by token; undefined if it may have
+     * at any price, because something is in flight, waits for another try, or is an order.
      */
     wakingPrices(): WakingPrices[] | undefined {
       const isBusy =

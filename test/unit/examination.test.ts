@@ -54,6 +54,7 @@ const report = buildReport(
       orders: [],
       statistics: {
         trades: 2,
+        capital: 'real',
         winRateBps: null,
         sharpeMilli: null,
         executionCost: { costUsdc: '200000', costBps: 12 },

@@ -128,7 +128,7 @@ describe('the report of a rehearsal', () => {
       symbol: 'NVDA',
       usdcAmount: '90000000',
       exitBps: 0,
-      condition: 'limit',
+      condition: 'atOrBelow',
       price: '95.5',
       trailBps: 0,
       state: 'expired',

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, inject, it } from 'vitest'
+
+const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-fills-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const SOURCE = '--conditions=@agent-trading-service/source'
+const RULES = inject('isLong') ? 500 : 24
+const START = 1_772_461_800
+const HOUR = 3_600
+
+type Trade = {
+  timestamp: string
+  type: string
+  positionId: string
+  source: string
+  priceUsdc: string
+  triggerBps: number | null
+}
+
+function rehearse(
+  tape: string,
+  ...agent: string[]
+): Promise<{ trades: Trade[]; orders: { price: string; state: string }[] }> {
+  const json = join(folder, 'report.json')
+  const args = ['--tape', tape, '--hours', 'all', '--json', json, '--', process.execPath, SOURCE, ...agent]
+  const child = spawn(process.execPath, [SOURCE, 'scripts/rehearse.ts', ...args], { stdio: ['ignore', 'ignore', 2] })
+  return new Promise((resolve, reject) =>
+    child.once('exit', code =>
+      code === 0 ? resolve(JSON.parse(readFileSync(json, 'utf8')).agents[0]) : reject(new Error(`exit code ${code}`)),
+    ),
+  )
+}
+
+/** Writes hourly candles of random ranges without gaps, and returns their file. */
+function writeCandles(hours: number): string {
+  let state = 7
+  const random = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+  let open = 100
+  const rows = Array.from({ length: hours }, (_, hour) => {
+    const close = open * (1 + 0.02 * (random() - 0.5))
+    const [high, low] = [Math.max(open, close) * (1 + 0.01 * random()), Math.min(open, close) * (1 - 0.01 * random())]
+    const row = [START + HOUR * hour, 'NVDA', ...[open, high, low, close].map(price => price.toFixed(4))]
+    open = Number(close.toFixed(4))
+    return row.join(',')
+  })
+  const file = join(folder, 'candles.csv')
+  writeFileSync(file, `time,symbol,open,high,low,close\n${rows.join('\n')}\n`)
+  return file
+}
+
+it('random ladders and orders within candles fill at most 12 basis points from their trigger', async () => {
+  const { trades, orders } = await rehearse(writeCandles(RULES * 2), 'test/support/random-rules-agent.ts', `${RULES}`)
+  const entries = new Map(
+    trades.filter(({ type }) => type === 'PositionOpened').map(trade => [trade.positionId, Number(trade.priceUsdc)]),
+  )
+  const fired = trades.filter(({ source, triggerBps }) => source === 'automation' && triggerBps !== null)
+  expect(fired.length).toBeGreaterThan(RULES / 4)
+  for (const { positionId, priceUsdc, triggerBps } of fired) {
+    const trigger = (entries.get(positionId) ?? 0) * (1 + Number(triggerBps) / 10_000)
+    expect(Math.abs(Number(priceUsdc) / trigger - 1)).toBeLessThanOrEqual(0.0012)
+  }
+  const bought = trades.filter(({ source, type }) => source === 'order' && type === 'PositionOpened')
+  const limits = orders.filter(({ state }) => state === 'filled').map(({ price }) => Number(price) * 1e6)
+  expect(bought).toHaveLength(limits.length)
+  expect(bought.length).toBeGreaterThan(RULES / 20)
+  for (const { priceUsdc } of bought)
+    expect(Math.min(...limits.map(limit => Math.abs(Number(priceUsdc) / limit - 1)))).toBeLessThanOrEqual(0.0012)
+})
