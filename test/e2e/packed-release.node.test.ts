@@ -173,7 +173,9 @@ it('the commands of an upgrade back up the service that runs, and the next relea
   }
   const trades = await (await fetch(`${env.BASE}/agents/1/trades`)).json()
   expect(trades).toMatchObject({ trades: [{ type: 'PositionOpened', symbol: 'NVDA' }] })
-  expect(JSON.parse(readFileSync(join(home, 'before-0.2.0/backup.json'), 'utf8'))).toMatchObject({ version: manifest.version })
+  expect(JSON.parse(readFileSync(join(home, 'before-0.2.0/backup.json'), 'utf8'))).toMatchObject({
+    version: manifest.version,
+  })
 })
 
 const hasSystemd = await run('systemd-analyze', ['--version']).then(
