@@ -146,6 +146,38 @@ it('a new user comes from the packed release to a first trade in less than two m
   for (const [name, mib] of Object.entries(MAX_MIB)) expect(used[name as keyof typeof used], name).toBeLessThan(mib)
 })
 
+it('the commands of an upgrade back up the service that runs, and the next release goes on with its data', async () => {
+  const next = join(folder, 'next')
+  cpSync(join(root, 'dist/service'), next, { recursive: true })
+  const manifest = JSON.parse(readFileSync(join(next, 'package.json'), 'utf8'))
+  writeFileSync(join(next, 'package.json'), JSON.stringify({ ...manifest, version: '0.2.0' }))
+  const home = join(folder, 'home')
+  await run('npm', ['pack', next, '--pack-destination', home])
+  const [{ pid = 0 } = {}] = [...running]
+  const port = await freePort()
+  const env = { ...registry.env, HOME: home, npm_config_cache: join(folder, 'cache'), BASE: `http://127.0.0.1:${port}` }
+  const upgrade = readDocumentedCommands('docs/operations.md', 'Upgrade and roll back').take('')
+  for (const command of commandsOf(upgrade)) {
+    const [script = '', restart] = command
+      .replaceAll('/var/lib/agent-trading', join(home, 'data'))
+      .replaceAll('/var/backups', home)
+      .replaceAll('/opt/', `${home}/`)
+      .split(' && systemctl ')
+    await run('bash', ['-euc', script], { ...user, cwd: home, env })
+    if (restart === undefined) continue
+    process.kill(-pid, 'SIGTERM')
+    await vi.waitFor(() => expect(() => process.kill(-pid, 0)).toThrow('ESRCH'), { timeout: MAX_MS, interval: 50 })
+    const serve = join(home, 'agent-trading/node_modules/agent-trading-service/serve.js')
+    start(process.execPath, [serve, '--vars', 'vars', '--data', 'data', '--port', `${port}`], { cwd: home, env })
+    await untilHealthy(env.BASE)
+  }
+  const trades = await (await fetch(`${env.BASE}/agents/1/trades`)).json()
+  expect(trades).toMatchObject({ trades: [{ type: 'PositionOpened', symbol: 'NVDA' }] })
+  expect(JSON.parse(readFileSync(join(home, 'before-0.2.0/backup.json'), 'utf8'))).toMatchObject({
+    version: manifest.version,
+  })
+})
+
 const hasSystemd = await run('systemd-analyze', ['--version']).then(
   () => true,
   () => false,

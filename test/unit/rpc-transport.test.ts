@@ -7,6 +7,7 @@ import type { Hex } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
 import { createRequestBatcher } from '../../src/rpc/batcher.ts'
+import { compareNodes } from '../../src/rpc/compare-nodes.ts'
 import { nodeNames } from '../../src/rpc/endpoint-client.ts'
 import { isCallFailure, type RpcError, redact } from '../../src/rpc/node-errors.ts'
 import {
@@ -849,6 +850,22 @@ it('the status of a gateway is logged once for its node, without URL and text, a
   status = undefined
   await rpc.call(chainIdRequest)
   expect(rpc.endpoints[0]?.gatewayStatus).toBeUndefined()
+  logged.mockRestore()
+})
+
+it('of several nodes, one that a gateway refuses is named with its status', async () => {
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const block = { number: '0x50', hash: HASH, timestamp: '0x2', baseFeePerGas: '0x0' }
+  const healthy = await startNode((calls, isBatch) => {
+    const replies = calls.map(({ id, method, params: [number] }) => ({
+      id,
+      result: method === 'eth_chainId' ? '0x1' : { ...block, ...(`${number}`.startsWith('0x') && { number }) },
+    }))
+    return isBatch ? replies : (replies[0] as object)
+  })
+  const refused = await startNode(() => 403)
+  const verdicts = await compareNodes(createTransport(urlsOf(healthy, refused), { chainId: 1 }), 1)
+  expect(verdicts.map(({ problem }) => problem)).toEqual([undefined, 'is refused by a gateway with the status 403'])
   logged.mockRestore()
 })
 
