@@ -603,6 +603,8 @@ contract PriceSourcesTest is Test, Chainlink {
 
         feed.say(0, START);
         _assertRange(120e8, 120e8);
+        feed.say(119e6, START - 25 hours);
+        _assertRange(119e8, 120e8);
         feed.say(119e6, START - 25 hours - 1);
         _assertRange(120e8, 120e8);
         feed.fallSilent();
