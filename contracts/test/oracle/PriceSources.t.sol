@@ -305,9 +305,18 @@ contract PriceSourcesTest is Test, Chainlink {
         bytes memory report = streams.encode(streams.report(V8, 120e18, OPEN));
         _refuse("", malformed);
         _refuse(new bytes(0xe0), malformed);
+        _refuse(bytes.concat(new bytes(30), hex"01"), malformed);
         _refuse(streams.signBytes(bytes.concat(report, bytes32(0))), malformed);
         _refuse(streams.signBytes(abi.encode(V8)), malformed);
         _refuse(streams.signBytes("V8"), malformed);
+        // A report that ends with its envelope, and one that would end a word after it
+        bytes memory ends = bytes.concat(new bytes(0x60), abi.encode(0xe0), new bytes(0x60), abi.encode(9 * 32), report);
+        vm.expectPartialRevert(IPriceOracle.ReportNotVerified.selector);
+        _post(ends);
+        assembly ("memory-safe") {
+            mstore(ends, sub(mload(ends), 0x20))
+        }
+        _refuse(ends, malformed);
         bytes memory payload = streams.signBytes(report);
         for (uint256 i; i < 4; ++i) {
             bytes memory broken = bytes.concat(payload);
@@ -594,6 +603,8 @@ contract PriceSourcesTest is Test, Chainlink {
 
         feed.say(0, START);
         _assertRange(120e8, 120e8);
+        feed.say(119e6, START - 25 hours);
+        _assertRange(119e8, 120e8);
         feed.say(119e6, START - 25 hours - 1);
         _assertRange(120e8, 120e8);
         feed.fallSilent();
