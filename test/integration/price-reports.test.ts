@@ -1,6 +1,18 @@
 import { env } from 'cloudflare:workers'
-import { createPublicClient, type Hex, http, parseAbiItem, parseEventLogs } from 'viem'
+import {
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  type Hex,
+  http,
+  parseAbiItem,
+  parseEventLogs,
+  zeroAddress,
+} from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import bytecode from '../../contracts/bytecode.json' with { type: 'json' }
+import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
@@ -14,6 +26,12 @@ import { appWith, callOverHttp, deployment } from '../support/surfaces.ts'
 // HTTP only: a report is a second old when the next surface asks.
 
 const node = createPublicClient({ transport: http(deployment.rpcUrl), cacheTime: 0, pollingInterval: 100 })
+const localChain = defineChain({
+  id: deployment.chainId,
+  name: 'embedded',
+  nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+  rpcUrls: { default: { http: [deployment.rpcUrl] } },
+})
 const oracle = { address: deployment.contracts.PriceOracle, abi: priceOracleAbi }
 const NVDA = deployment.tokens.NVDA as Hex
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
@@ -243,10 +261,42 @@ it('an agent that nobody has traded next to for a day is valued at the newest re
   ).toBe(false)
 })
 
+it('the end of a gap in the blocks is observed by the cron trigger, so that trading resumes after the grace period', async () => {
+  const account = privateKeyToAccount(deployment.accounts.admin.privateKey)
+  const admin = createWalletClient({ account, chain: localChain, transport: http(deployment.rpcUrl) })
+  const creation = { abi: blockUptimeFeedAbi, bytecode: bytecode.BlockUptimeFeed as Hex, args: [1_000n, 300n] } as const
+  const { contractAddress: feed } = await node.waitForTransactionReceipt({ hash: await admin.deployContract(creation) })
+  const setFeed = (address: Hex) =>
+    chain.administer({ ...oracle, functionName: 'setSequencerFeed', args: [address, 60n] })
+  await setFeed(feed ?? '0x')
+  try {
+    const trader = await newTrader()
+    await chain.increaseTime(61)
+    await chain.setPrice('NVDA', '180.25')
+    await untilAfter((await stored()).observedAt)
+    await openPosition(trader, { usdcAmount: '50' })
+    await chain.increaseTime(3_600)
+    const during = await signedIntent(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
+    const refused = () => callOverHttp('submitTradeIntent', during)
+    expect((await refused()).body.code).toBe('SEQUENCER_GRACE_PERIOD')
+    await chain.increaseTime(61)
+    expect((await refused()).body.code).toBe('SEQUENCER_GRACE_PERIOD')
+    await runSchedule(createContext(parseConfig({ ...env }), env))
+    await chain.increaseTime(61)
+    expect((await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })).status).toBe(201)
+  } finally {
+    await setFeed(zeroAddress)
+  }
+})
+
 it('nobody posts a price that proves itself while nobody trades', async () => {
   const before = await Promise.all(Object.values(deployment.tokens).map(token => stored(token)))
   await runSchedule(createContext(parseConfig({ ...env }), env))
   const { body } = await callOverHttp('refreshPrices', {})
   expect(body.skipped).toContainEqual({ symbol: 'NVDA', reason: 'otherSource' })
   expect(await Promise.all(Object.values(deployment.tokens).map(token => stored(token)))).toEqual(before)
+
+  const { body: named } = await callOverHttp('refreshPrices', { symbols: ['NVDA'] })
+  expect(named).toMatchObject({ updated: ['NVDA'], skipped: [] })
+  expect((await stored()).round).toBeGreaterThan(before[0]?.round ?? 0n)
 })
