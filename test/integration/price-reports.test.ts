@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import {
+  type Abi,
   createPublicClient,
   createWalletClient,
   defineChain,
@@ -12,7 +13,9 @@ import {
 import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json' with { type: 'json' }
+import chainlink from '../../contracts/chainlink.json' with { type: 'json' }
 import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
+import { fluxAggregatorAbi } from '../../contracts-abi/flux-aggregator.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
@@ -40,6 +43,13 @@ const verified = parseAbiItem('event ReportVerified(bytes32 indexed feedId, addr
 const stored = async (token = NVDA) => {
   const [price, observedAt, round] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
   return { price, observedAt, round }
+}
+/** Deploys a contract from the admin's account. */
+async function create(creation: { abi: Abi; bytecode: Hex; args: readonly unknown[] }): Promise<Hex> {
+  const account = privateKeyToAccount(deployment.accounts.admin.privateKey)
+  const admin = createWalletClient({ account, chain: localChain, transport: http(deployment.rpcUrl) })
+  const { contractAddress } = await node.waitForTransactionReceipt({ hash: await admin.deployContract(creation) })
+  return contractAddress ?? '0x'
 }
 const usd = (price: bigint) => Number(price) / 1e8
 const now = async () => Number((await node.getBlock()).timestamp)
@@ -205,6 +215,39 @@ describe('an order at a signed price', () => {
   })
 })
 
+it('a trade at the price of a push feed copies its answer first', async () => {
+  const meta = deployment.tokens.META as Hex
+  const { USDC } = deployment.contracts
+  const { address: owner } = deployment.accounts.admin
+  // Chainlink's own aggregator, which pays its oracles nothing here.
+  const aggregator = await create({
+    abi: fluxAggregatorAbi,
+    bytecode: chainlink.FluxAggregator.bytecode as Hex,
+    args: [USDC, 0n, 180, zeroAddress, 0n, 10n ** 15n, 8, 'META / USD'],
+  })
+  const flux = { address: aggregator, abi: fluxAggregatorAbi }
+  await chain.send(deployment.accounts.admin, {
+    ...flux,
+    functionName: 'changeOracles',
+    args: [[], [owner], [owner], 1, 1, 0],
+  })
+  await untilAfter((await stored(meta)).observedAt)
+  await chain.send(deployment.accounts.admin, { ...flux, functionName: 'submit', args: [1n, 642n * 10n ** 8n] })
+  await chain.administer({
+    ...oracle,
+    functionName: 'setSource',
+    args: [meta, { kind: 2, feedIds: [], aggregator, maxSpreadBps: 0, isSharePrice: false }],
+  })
+  const { agentId, account } = await newTrader()
+  const quote = async () =>
+    (await callOverHttp('getTradeIntentQuote', { agentId, symbol: 'META', usdcAmount: '50' })).body
+  await expect.poll(async () => (await quote()).price).toMatchObject({ source: 'feed', priceUsd: '642' })
+  const { body, typedData } = await quote()
+  const reply = await callOverHttp('submitTradeIntent', { agentId, ...body, signature: await sign(account, typedData) })
+  expect(reply).toMatchObject({ status: 201 })
+  expect(usd((await stored(meta)).price)).toBe(642)
+})
+
 describe('a provider of signed prices that is down', () => {
   it('a provider of signed prices that is down stops its tokens with a clear 503, and exits go first once it is back', async () => {
     const trader = await newTrader()
@@ -262,13 +305,11 @@ it('an agent that nobody has traded next to for a day is valued at the newest re
 })
 
 it('the end of a gap in the blocks is observed by the cron trigger, so that trading resumes after the grace period', async () => {
-  const account = privateKeyToAccount(deployment.accounts.admin.privateKey)
-  const admin = createWalletClient({ account, chain: localChain, transport: http(deployment.rpcUrl) })
   const creation = { abi: blockUptimeFeedAbi, bytecode: bytecode.BlockUptimeFeed as Hex, args: [1_000n, 300n] } as const
-  const { contractAddress: feed } = await node.waitForTransactionReceipt({ hash: await admin.deployContract(creation) })
+  const feed = await create(creation)
   const setFeed = (address: Hex) =>
     chain.administer({ ...oracle, functionName: 'setSequencerFeed', args: [address, 60n] })
-  await setFeed(feed ?? '0x')
+  await setFeed(feed)
   try {
     const trader = await newTrader()
     await chain.increaseTime(61)
