@@ -1,11 +1,15 @@
-import { encodeFunctionData, keccak256, stringToBytes, zeroAddress } from 'viem'
-import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
+import { encodeFunctionData, keccak256, parseAbi, stringToBytes, zeroAddress } from 'viem'
 import { sourceOf } from '../chain/carried-prices.ts'
 import { priceOracle } from '../chain/contracts.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
 
+/** IBlockUptimeFeed. */
+const feedAbi = parseAbi([
+  'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
+  'function observe()',
+])
 const DEADLINE_SECONDS = 60n
 
 /**
@@ -20,7 +24,7 @@ export async function observeGap({ config, chain, updater }: Context, now: numbe
   const { values } = await readTree(chain, { feed: optional(call(priceOracle(chain), 'sequencerFeed', [])) })
   const [address = zeroAddress] = values.feed ?? []
   if (address === zeroAddress) return
-  const feed = { address, abi: blockUptimeFeedAbi }
+  const feed = { address, abi: feedAbi }
   const { block, values: state } = await readTree(chain, { round: optional(call(feed, 'latestRoundData', [])) })
   const [, , upSince, seenAt] = state.round ?? []
   // A gap that nobody has observed ends now, at every look.
@@ -32,7 +36,7 @@ export async function observeGap({ config, chain, updater }: Context, now: numbe
     by: { as: 'service', task: 'uptime' },
     groupNonce: `${minute}`,
     deadline: block.timestamp + DEADLINE_SECONDS,
-    call: { to: address, data: encodeFunctionData({ abi: blockUptimeFeedAbi, functionName: 'observe' }) },
+    call: { to: address, data: encodeFunctionData({ abi: feedAbi, functionName: 'observe' }) },
   })
   if (outcome.state !== 'mined') logEvent('gap not observed', { state: outcome.state })
 }
