@@ -23,9 +23,14 @@ export async function withNewestPrices<C extends Chain>(
   return { ...chain, carried: await reports.carriedFor(need, urgency) }
 }
 
-/** Reads where prices come from if a new isolate does not know that yet, where there may be reports. */
+/** How old the known sources may be where no other read has renewed them. */
+const MAX_SOURCES_AGE_MS = 60_000
+
+/** Reads where prices come from if the isolate does not know that, where there may be reports. */
 async function knowSources(chain: Chain): Promise<void> {
-  if (chain.reports?.isConfigured && chain.memory.priceSources.readAt === 0) await readTree(chain, {})
+  const { reports, memory } = chain
+  const isOld = Date.now() - memory.priceSources.readAt > MAX_SOURCES_AGE_MS
+  if (reports?.isConfigured && isOld) await readTree(chain, {})
 }
 
 /**
