@@ -23,6 +23,9 @@ export async function withNewestPrices<C extends Chain>(
   return { ...chain, carried: await reports.carriedFor(need, urgency) }
 }
 
+/** A failure that goes on is logged once. */
+const FAILURE_LOG_MS = 60_000
+
 /** How old the known sources may be where no other read has renewed them. */
 const MAX_SOURCES_AGE_MS = 60_000
 
@@ -39,7 +42,9 @@ async function knowSources(chain: Chain): Promise<void> {
  */
 export const withHeldOrNewestPrices = <C extends Chain>(chain: C, tokens: readonly Address[]): Promise<C> =>
   withNewestPrices(chain, tokens).catch(error => {
-    logFailure('price reports', error)
+    const { memory } = chain
+    if (Date.now() - (memory.reportFailureAt ?? 0) > FAILURE_LOG_MS) logFailure('price reports', error)
+    memory.reportFailureAt = Date.now()
     return chain
   })
 
