@@ -46,6 +46,8 @@ type ChainMemory = {
   markets: Map<Address, { fees: readonly number[]; price: bigint; decimals: number }>
   /** Where the prices of the known tokens come from, and when that was read (epoch ms). Changes are public for days. */
   priceSources: { readAt: number; byToken: Map<Address, PriceSource> }
+  /** When the provider of reports last failed a read that went on without it (epoch ms). */
+  reportFailureAt?: number
   /** A guess, by position: a reorg may give its id away again. */
   tradedTokens: Map<bigint, Address>
   /** Reads an agent's signing terms together with those that other requests read at the same time. */

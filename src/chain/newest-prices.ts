@@ -23,9 +23,17 @@ export async function withNewestPrices<C extends Chain>(
   return { ...chain, carried: await reports.carriedFor(need, urgency) }
 }
 
-/** Reads where prices come from if a new isolate does not know that yet, where there may be reports. */
+/** A failure that goes on is logged once. */
+const FAILURE_LOG_MS = 60_000
+
+/** How old the known sources may be where no other read has renewed them. */
+const MAX_SOURCES_AGE_MS = 60_000
+
+/** Reads where prices come from if the isolate does not know that, where there may be reports. */
 async function knowSources(chain: Chain): Promise<void> {
-  if (chain.reports?.isConfigured && chain.memory.priceSources.readAt === 0) await readTree(chain, {})
+  const { reports, memory } = chain
+  const isOld = Date.now() - memory.priceSources.readAt > MAX_SOURCES_AGE_MS
+  if (reports?.isConfigured && isOld) await readTree(chain, {})
 }
 
 /**
@@ -34,7 +42,9 @@ async function knowSources(chain: Chain): Promise<void> {
  */
 export const withHeldOrNewestPrices = <C extends Chain>(chain: C, tokens: readonly Address[]): Promise<C> =>
   withNewestPrices(chain, tokens).catch(error => {
-    logFailure('price reports', error)
+    const { memory } = chain
+    if (Date.now() - (memory.reportFailureAt ?? 0) > FAILURE_LOG_MS) logFailure('price reports', error)
+    memory.reportFailureAt = Date.now()
     return chain
   })
 

@@ -140,7 +140,7 @@ export async function readTree<const Tree extends CallTree>(
     arbitrumNumber: optional(call({ address: ARB_SYS, abi: blockAbi }, 'arbBlockNumber', [])),
   }
   const prices = carriedCalls(chain)
-  const sources = at || simulation ? [] : sourceCalls(chain)
+  const sources = at ? [] : sourceCalls(chain)
   const calls = [prices, head, tree, sources].flatMap(callsOf)
   const isKept = ({ address, isUntrusted }: ContractCall<unknown>) =>
     !isUntrusted || (chain.memory.hostileContracts.get(address) ?? 0) <= Date.now()

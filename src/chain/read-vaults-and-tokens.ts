@@ -81,15 +81,16 @@ type RegistryEntries = { vaults: Address[]; tokens: Address[] }
  * else in two or more. Throws CHAIN_UNREACHABLE.
  */
 export async function readVaultsAndTokens(chain: Chain): Promise<{ block: Block; registered: VaultsAndTokens }> {
-  const configured = { vaults: Object.values(chain.vaults), tokens: Object.values(chain.tokens) }
-  let expected: RegistryEntries = chain.memory.registryEntries ?? configured
+  let expected: RegistryEntries = chain.memory.registryEntries ?? {
+    vaults: Object.values(chain.vaults),
+    tokens: Object.values(chain.tokens),
+  }
   for (;;) {
     const { entries, ...read } = await readRegistries(chain, expected)
-    if (haveSameEntries(entries, expected)) {
-      if (expected !== configured) chain.memory.registryEntries = expected
-      return read
-    }
+    if (haveSameEntries(entries, expected)) return read
     expected = entries
+    chain.memory.registryEntries = entries
+    chain.memory.priceSources.readAt = 0 // of the entries that were not known
   }
 }
 

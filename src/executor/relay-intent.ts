@@ -203,7 +203,10 @@ async function submit(
   return 'in flight'
 }
 
-const unpriced = ({ body }: Refusal): RelayOutcome => ({ state: 'unpriced', problem: `${body.details?.problem}` })
+const unpriced = ({ body }: Refusal): RelayOutcome => ({
+  state: 'unpriced',
+  problem: `${body.details?.problem ?? 'it cannot be read'}`,
+})
 
 function pauseForFunds(lane: Lane, cost: bigint): RelayOutcome {
   lane.pauseForFunds(cost)

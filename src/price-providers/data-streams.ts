@@ -93,19 +93,26 @@ const readAlone =
   async (query: Query): Promise<Result> =>
     (await readAll([query]))[0] as Result
 
-/** Fetches the newest reports of streams: one request each, or for many the reports of the last full second. */
+/**
+ * Fetches the newest reports of streams: of many those of the last full second in one request, and each one that is not
+ * among them by itself.
+ */
 async function fetchReports(config: DataStreamsConfig, feedIds: readonly Hex[]): Promise<SignedReport[]> {
-  if (feedIds.length <= MAX_SINGLE_REQUESTS) {
-    const single = async (feedId: Hex) =>
-      propertyOf(await fetchJson(config, `/api/v1/reports/latest?feedID=${feedId}`, 1), 'report')
-    const reports = await Promise.all(feedIds.map(single))
-    return reports.flatMap(report => (report === undefined ? [] : [toSigned(report, feedIds)]))
+  const reports = feedIds.length > MAX_SINGLE_REQUESTS ? await fetchBulk(config, feedIds) : []
+  const missing = feedIds.filter(feedId => !reports.some(({ report }) => report.feedId === feedId))
+  for (let from = 0; from < missing.length; from += MAX_SINGLE_REQUESTS) {
+    const page = missing.slice(from, from + MAX_SINGLE_REQUESTS)
+    const fetched = await Promise.all(page.map(id => fetchJson(config, `/api/v1/reports/latest?feedID=${id}`, 1)))
+    reports.push(...fetched.flatMap(body => (body === undefined ? [] : [toSigned(propertyOf(body, 'report'), page)])))
   }
+  return reports
+}
+
+async function fetchBulk(config: DataStreamsConfig, feedIds: readonly Hex[]): Promise<SignedReport[]> {
   const timestamp = Math.floor(Date.now() / 1_000) - 1
   const path = `/api/v1/reports/bulk?feedIDs=${feedIds.join(',')}&timestamp=${timestamp}`
   const reports = propertyOf(await fetchJson(config, path, feedIds.length), 'reports')
-  if (!Array.isArray(reports)) throw unavailable('its response has no reports')
-  return reports.slice(0, feedIds.length).map(report => toSigned(report, feedIds))
+  return Array.isArray(reports) ? reports.slice(0, feedIds.length).map(report => toSigned(report, feedIds)) : []
 }
 
 function toSigned(response: unknown, feedIds: readonly Hex[]): SignedReport {

@@ -9,6 +9,7 @@ import { postOraclePrices } from '../operations/prices-refresh.ts'
 import { readReadiness } from '../readiness/read-readiness.ts'
 import { checkpointSharePrices } from './checkpoint-share-prices.ts'
 import { postFeedback } from './feedback.ts'
+import { observeGap } from './observe-gap.ts'
 import { settleRequests } from './settle-requests.ts'
 
 const MAX_CHAIN_LAG_SECONDS = 120
@@ -29,6 +30,7 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
   if (isTrading) await context.live.watchForSubscribers()
   if (isTrading && minute % (CHECK_SECONDS / 60) === 0)
     await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
+  if (isTrading) await observeGap(context, now).catch(error => logFailure('gap not observed', error))
   if (isTrading) await settleRequests(context).catch(error => logFailure('requests failure', error))
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)

@@ -1,6 +1,21 @@
 import { env } from 'cloudflare:workers'
-import { createPublicClient, type Hex, http, parseAbiItem, parseEventLogs } from 'viem'
+import {
+  type Abi,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  type Hex,
+  http,
+  parseAbiItem,
+  parseEventLogs,
+  zeroAddress,
+} from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import bytecode from '../../contracts/bytecode.json' with { type: 'json' }
+import chainlink from '../../contracts/chainlink.json' with { type: 'json' }
+import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
+import { fluxAggregatorAbi } from '../../contracts-abi/flux-aggregator.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
@@ -14,6 +29,12 @@ import { appWith, callOverHttp, deployment } from '../support/surfaces.ts'
 // HTTP only: a report is a second old when the next surface asks.
 
 const node = createPublicClient({ transport: http(deployment.rpcUrl), cacheTime: 0, pollingInterval: 100 })
+const localChain = defineChain({
+  id: deployment.chainId,
+  name: 'embedded',
+  nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+  rpcUrls: { default: { http: [deployment.rpcUrl] } },
+})
 const oracle = { address: deployment.contracts.PriceOracle, abi: priceOracleAbi }
 const NVDA = deployment.tokens.NVDA as Hex
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))
@@ -22,6 +43,13 @@ const verified = parseAbiItem('event ReportVerified(bytes32 indexed feedId, addr
 const stored = async (token = NVDA) => {
   const [price, observedAt, round] = await node.readContract({ ...oracle, functionName: 'peekPrice', args: [token] })
   return { price, observedAt, round }
+}
+/** Deploys a contract from the admin's account. */
+async function create(creation: { abi: Abi; bytecode: Hex; args: readonly unknown[] }): Promise<Hex> {
+  const account = privateKeyToAccount(deployment.accounts.admin.privateKey)
+  const admin = createWalletClient({ account, chain: localChain, transport: http(deployment.rpcUrl) })
+  const { contractAddress } = await node.waitForTransactionReceipt({ hash: await admin.deployContract(creation) })
+  return contractAddress ?? '0x'
 }
 const usd = (price: bigint) => Number(price) / 1e8
 const now = async () => Number((await node.getBlock()).timestamp)
@@ -187,6 +215,39 @@ describe('an order at a signed price', () => {
   })
 })
 
+it('a trade at the price of a push feed copies its answer first', async () => {
+  const meta = deployment.tokens.META as Hex
+  const { USDC } = deployment.contracts
+  const { address: owner } = deployment.accounts.admin
+  // Chainlink's own aggregator, which pays its oracles nothing here.
+  const aggregator = await create({
+    abi: fluxAggregatorAbi,
+    bytecode: chainlink.FluxAggregator.bytecode as Hex,
+    args: [USDC, 0n, 180, zeroAddress, 0n, 10n ** 15n, 8, 'META / USD'],
+  })
+  const flux = { address: aggregator, abi: fluxAggregatorAbi }
+  await chain.send(deployment.accounts.admin, {
+    ...flux,
+    functionName: 'changeOracles',
+    args: [[], [owner], [owner], 1, 1, 0],
+  })
+  await untilAfter((await stored(meta)).observedAt)
+  await chain.send(deployment.accounts.admin, { ...flux, functionName: 'submit', args: [1n, 642n * 10n ** 8n] })
+  await chain.administer({
+    ...oracle,
+    functionName: 'setSource',
+    args: [meta, { kind: 2, feedIds: [], aggregator, maxSpreadBps: 0, isSharePrice: false }],
+  })
+  const { agentId, account } = await newTrader()
+  const quote = async () =>
+    (await callOverHttp('getTradeIntentQuote', { agentId, symbol: 'META', usdcAmount: '50' })).body
+  await expect.poll(async () => (await quote()).price).toMatchObject({ source: 'feed', priceUsd: '642' })
+  const { body, typedData } = await quote()
+  const reply = await callOverHttp('submitTradeIntent', { agentId, ...body, signature: await sign(account, typedData) })
+  expect(reply).toMatchObject({ status: 201 })
+  expect(usd((await stored(meta)).price)).toBe(642)
+})
+
 describe('a provider of signed prices that is down', () => {
   it('a provider of signed prices that is down stops its tokens with a clear 503, and exits go first once it is back', async () => {
     const trader = await newTrader()
@@ -243,10 +304,40 @@ it('an agent that nobody has traded next to for a day is valued at the newest re
   ).toBe(false)
 })
 
+it('the end of a gap in the blocks is observed by the cron trigger, so that trading resumes after the grace period', async () => {
+  const creation = { abi: blockUptimeFeedAbi, bytecode: bytecode.BlockUptimeFeed as Hex, args: [1_000n, 300n] } as const
+  const feed = await create(creation)
+  const setFeed = (address: Hex) =>
+    chain.administer({ ...oracle, functionName: 'setSequencerFeed', args: [address, 60n] })
+  await setFeed(feed)
+  try {
+    const trader = await newTrader()
+    await chain.increaseTime(61)
+    await chain.setPrice('NVDA', '180.25')
+    await untilAfter((await stored()).observedAt)
+    await openPosition(trader, { usdcAmount: '50' })
+    await chain.increaseTime(3_600)
+    const during = await signedIntent(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })
+    const refused = () => callOverHttp('submitTradeIntent', during)
+    expect((await refused()).body.code).toBe('SEQUENCER_GRACE_PERIOD')
+    await chain.increaseTime(61)
+    expect((await refused()).body.code).toBe('SEQUENCER_GRACE_PERIOD')
+    await runSchedule(createContext(parseConfig({ ...env }), env))
+    await chain.increaseTime(61)
+    expect((await submit(trader, 'submitTradeIntent', { symbol: 'AAPL', usdcAmount: '50' })).status).toBe(201)
+  } finally {
+    await setFeed(zeroAddress)
+  }
+})
+
 it('nobody posts a price that proves itself while nobody trades', async () => {
   const before = await Promise.all(Object.values(deployment.tokens).map(token => stored(token)))
   await runSchedule(createContext(parseConfig({ ...env }), env))
   const { body } = await callOverHttp('refreshPrices', {})
   expect(body.skipped).toContainEqual({ symbol: 'NVDA', reason: 'otherSource' })
   expect(await Promise.all(Object.values(deployment.tokens).map(token => stored(token)))).toEqual(before)
+
+  const { body: named } = await callOverHttp('refreshPrices', { symbols: ['NVDA'] })
+  expect(named).toMatchObject({ updated: ['NVDA'], skipped: [] })
+  expect((await stored()).round).toBeGreaterThan(before[0]?.round ?? 0n)
 })

@@ -92,6 +92,12 @@ describe('the provider of signed reports', () => {
     })
   })
 
+  it('the provider of signed reports that lacks one of many in a second is asked for its newest one', async () => {
+    const many = Array.from({ length: 20 }, (_, index) => idOf(200 + index))
+    server.fail('gaps')
+    expect((await provider().newest(many)).size).toBe(20)
+  })
+
   it('the provider of signed reports that failed is asked again for exits first', async () => {
     const reports = provider()
     server.fail('down')

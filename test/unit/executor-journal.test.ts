@@ -17,6 +17,21 @@ function newRequest(facts: Partial<RelayRequest> = {}): RelayRequest {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
+test('an intent keeps which prices its call needs, and none if it was journalled before calls brought prices', () => {
+  const sql = createSqlStorage()
+  const before = openJournal(sql, () => {})
+  const plain = toAdmitted(newRequest(), [])
+  before.intents.prepare([{ ...plain, nonce: 1 }])
+  sql.exec('ALTER TABLE intent DROP COLUMN prices')
+  before.set('upgrades', '1')
+  const { intents } = openJournal(sql, () => {})
+  expect(intents.find(plain.digest)).toMatchObject({ call: plain.call, prices: undefined })
+  const prices = { streams: [[numberToHex(11, { size: 32 })]], feeds: [numberToHex(2, { size: 20 })] }
+  const priced = toAdmitted(newRequest({ prices }), [])
+  intents.prepare([{ ...priced, nonce: 2 }])
+  expect(intents.find(priced.digest)).toMatchObject({ call: priced.call, prices })
+})
+
 test('a rejected simulation is stored for an hour without calldata, and at most sixteen of a group', () => {
   const requests = Array.from({ length: 40 }, (_, nonce) =>
     newRequest({ kind: 'reduce', by: signerOfAgent(1), groupNonce: `${nonce}`, deadline: 10n ** 12n }),

@@ -3,7 +3,14 @@ import { priceOracleAbi } from '../../../contracts-abi/price-oracle.ts'
 import { decodeEvent } from './decode-event.ts'
 
 /** Why the oracle skipped a price, in the order of its enum `SkipReason`. */
-const SKIP_REASONS = ['notNewer', 'fromFuture', 'invalidPrice', 'deviationTooLarge', 'duplicateInBatch', 'otherSource'] as const
+const SKIP_REASONS = [
+  'notNewer',
+  'fromFuture',
+  'invalidPrice',
+  'deviationTooLarge',
+  'duplicateInBatch',
+  'otherSource',
+] as const
 type SkipReason = (typeof SKIP_REASONS)[number]
 
 /** A price to post: 8 decimals, observed at Unix seconds. */

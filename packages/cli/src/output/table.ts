@@ -51,7 +51,7 @@ export const chosenColumns: Record<string, readonly string[]> = {
   restricted: ['vault', 'symbol', 'kind', 'account'],
   tokens: ['symbol', 'name', 'price.priceUsd', 'price.updatedAt', 'price.stale', 'market.session', 'active'],
   actions: ['state', 'effectiveAt', 'oldMultiplier as from', 'newMultiplier as to', 'announcedAt'],
-  prices: ['symbol', 'priceUsd', 'updatedAt', 'stale', 'market.session', 'change24hBps'],
+  prices: ['symbol', 'priceUsd', 'updatedAt', 'source', 'stale', 'market.session', 'change24hBps'],
   vaultTrackConfigs: ['trackName', 'initialAllocation', 'maxAllocation', 'maxTradeSizeBps', 'maxDailyLossBps'],
   vaults: ['slug', 'name', 'totalAssets', 'idleAssets', 'tradingPaused'],
   trades: ['timestamp', 'type', 'positionId as id', 'symbol', 'usdcAmount', 'priceUsdc', 'realizedPnlUsdc as pnl'],
