@@ -71,6 +71,7 @@ export const slowFiles = [
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
+  'test/integration/fast-blocks.node.test.ts',
   'test/integration/frozen-nodes.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/lane-accounts.test.ts',
