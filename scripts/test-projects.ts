@@ -89,6 +89,12 @@ export const slowFiles = [
 ]
 
 /**
+ * Files that `npm run test:slow` runs on a chain with ten blocks a second, as a dose of `npm test -- --block-time 100`.
+ */
+export const fastBlockFiles = ['test/integration/events.test.ts', 'test/integration/trades.test.ts']
+export const FAST_BLOCK_MS = '100'
+
+/**
  * Files that CI has no time for. `npm run test:release` runs them, before a release and after a change of what they
  * test.
  */
