@@ -2,7 +2,13 @@ import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
-import { createLogRangeSize, isOverload, mayBeTruncated } from '../rpc/log-range-size.ts'
+import {
+  createLogRangeSize,
+  isOverload,
+  isRefusedForNow,
+  mayBeTruncated,
+  REFUSED_SENDS,
+} from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { inOrder, isSelectedBy, readProvedLogs } from '../rpc/proved-logs.ts'
@@ -103,10 +109,12 @@ const MANY_BLOCKS = 25
 /** The shortest time in seconds over which the pace of blocks is measured: many share a timestamp. */
 const MIN_PACE_SECONDS = 10
 /** How often steps that read events also read the head, and the blocks that have settled. */
-const HEAD_INTERVAL_MS = 10_000
+const HEAD_INTERVAL_MS = 15_000
 const SETTLED_INTERVAL_MS = 60_000
 /** After this many responses in a row without the newest known log, the node does not lag: the chain has changed. */
 const MAX_DOUBTS = 3
+/** After this many refusals in a row, the head is read. */
+const MAX_REFUSALS = 8
 /** How long nodes get, within a step, to learn of a block that another one has. */
 const LAGGING_NODE_MS = 500
 /**
@@ -153,6 +161,9 @@ export function createChainFollower({
   /** The newest block that is known to have a log. */
   let anchor: { number: number; hash: Hex } | undefined
   let doubts = 0
+  let refusals = 0
+  /** The first block of the last range whose request failed without a response. */
+  let failedFrom = -1
   /**
    * The blocks up to this one are read with proof, although they are settled: the index lacked some of their events.
    */
@@ -277,7 +288,9 @@ export function createChainFollower({
     const { block, hash } = cursor
     const known = knownLog(cursor)
     const filters = filtersOf(named)
-    const { result } = await rpc.call(newLogsRequest(union(filters), known?.number ?? block))
+    const { result, error } = await rpc.call(newLogsRequest(union(filters), known?.number ?? block))
+    refusals = isRefusedForNow(error) ? refusals + 1 : 0
+    if (refusals > 0 && refusals < MAX_REFUSALS) return done(false, false)
     if (result === undefined || mayBeTruncated(result.length)) return undefined
     const isSelected = (log: NodeLog) => filters.some(filter => isSelectedBy(filter)(log))
     const numberOf = ({ blockNumber }: NodeLog) => hexToNumber(blockNumber)
@@ -389,14 +402,16 @@ export function createChainFollower({
     const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
     const twice = ranges.length === 1 && !isAudited ? [...ranges, ...ranges] : ranges
     const requests = [blockRequest(to), ...twice.flatMap(range => filters.map(filter => logsRequest(filter, range)))]
-    const [target, ...rest] = await rpc
-      .batch<RpcRequest[]>(cursor ? [...requests, blockRequest(cursor.block)] : requests)
-      .catch(error => {
-        const [{ fromBlock, toBlock } = { fromBlock: to, toBlock: to }] = ranges
-        const isThrottled = (rpc.preferred()?.throttledUntil ?? 0) > Date.now()
-        if (!isThrottled) rangeSize.reject(toBlock - fromBlock + 1, '') // the response may have been too large
-        throw error
-      })
+    const [target, ...rest] = await readAgainIfRefused(
+      cursor ? [...requests, blockRequest(cursor.block)] : requests,
+    ).catch(error => {
+      const [{ fromBlock, toBlock } = { fromBlock: to, toBlock: to }] = ranges
+      const isThrottled = (rpc.preferred()?.throttledUntil ?? 0) > Date.now()
+      // The response may have been too large; a connection that breaks once says nothing.
+      if (!isThrottled && failedFrom === fromBlock) rangeSize.reject(toBlock - fromBlock + 1, '')
+      failedFrom = fromBlock
+      throw error
+    })
     return {
       target: toHeader(target?.result as NodeBlock | null | undefined),
       responses: twice.map((_, index) =>
@@ -404,6 +419,23 @@ export function createChainFollower({
       ),
       ownBlock: rest[twice.length * filters.length]?.result as NodeBlock | null | undefined,
     }
+  }
+
+  /**
+   * Sends a batch, and those requests again that the node refuses for no reason, with the last one: it shows whether the
+   * chain has changed since the others.
+   */
+  async function readAgainIfRefused(requests: readonly RpcRequest[]): Promise<RpcResponse[]> {
+    const responses: RpcResponse[] = [...(await rpc.batch<RpcRequest[]>([...requests]))]
+    for (let sends = 1; sends < REFUSED_SENDS; sends++) {
+      if (!responses.some(({ error }) => isRefusedForNow(error))) break
+      const again = [...responses.keys()].filter(
+        index => index === responses.length - 1 || isRefusedForNow(responses[index]?.error),
+      )
+      const repeated = await rpc.batch<RpcRequest[]>(again.map(index => requests[index] as RpcRequest))
+      for (const [at, index] of again.entries()) responses[index] = repeated[at] as RpcResponse
+    }
+    return responses
   }
 
   /**

@@ -14,6 +14,8 @@ import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 /** The pause between steps while something waits for events; it grows to the maximum while the head stays the same. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
+/** The pause while blocks come so fast that only events are looked for: with all other calls, that is one a second. */
+const EVENTS_PAUSE_MS = 1_250
 /**
  * The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle.
  */
@@ -69,7 +71,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       let step = await indexer.step()
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
-      this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead || !step.isHeadKnown)
+      this.#pauseMs = step.isHeadKnown ? this.#pauseAfter(indexer, step.head !== previousHead) : EVENTS_PAUSE_MS
       // A keeper that is unreachable does not stop indexing.
       if (!step.hasMore) await this.#sendOpenOrders(deadline).catch(error => logFailure('history failure', error))
       if (!step.hasMore) await indexer.foldSometimes(deadline)
@@ -82,10 +84,10 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     }
   }
 
-  #pauseAfter(indexer: Indexer, mayHaveNewBlock: boolean): number {
+  #pauseAfter(indexer: Indexer, hasNewBlock: boolean): number {
     const isWatched = indexer.isWatched()
     if (!isWatched) return UNWATCHED_PAUSE_MS
-    return mayHaveNewBlock ? STEP_PAUSE_MS : Math.min(this.#pauseMs * 1.5, MAX_STEP_PAUSE_MS)
+    return hasNewBlock ? STEP_PAUSE_MS : Math.min(this.#pauseMs * 1.5, MAX_STEP_PAUSE_MS)
   }
 
   /**
