@@ -170,7 +170,7 @@ const faults = ['test/faults/**/*.test.ts']
  * each other.
  */
 const nodes = [
-  'test/integration/{bad-nodes,frozen-nodes,lagging-nodes,monotonic-reads,gas-price,faulty-surroundings}.node.test.ts',
+  'test/integration/{bad-nodes,fast-blocks,frozen-nodes,lagging-nodes,monotonic-reads,gas-price,faulty-surroundings}.node.test.ts',
   'test/providers/**/*.test.ts',
 ]
 const recovery = ['devnet/**/*.test.ts', 'test/recovery/**/*.test.ts']

@@ -36,9 +36,12 @@ const BLOCK_POLL_MS = 50
 const RAW_GAS = 600_000n
 const FEE = { maxFeePerGas: 100_000_000_000n, maxPriorityFeePerGas: 0n }
 
-/** Starts a chain with everything that the measured services need. The services run on it one after another. */
-export async function startTestbed(loadGenerator: LoadGenerator) {
-  const devnet = await startDevnet()
+/**
+ * Starts a chain with everything that the measured services need. The services run on it one after another. `blockMs`
+ * makes it produce blocks at that pace, with transactions or without.
+ */
+export async function startTestbed(loadGenerator: LoadGenerator, blockMs?: number) {
+  const devnet = await startDevnet({ blockMs, emptyBlockMs: blockMs })
   devnet.marketMaker.pause() // its trades are not part of the measurement
   const anvil = childOf(process.pid, 'anvil')
   const vars = {

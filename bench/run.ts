@@ -16,12 +16,17 @@ const { values, positionals } = parseArgs({
 const runs = Number(values.runs)
 
 const BLOCK_MS = 250
+/** The pace of Robinhood Chain. */
+const FAST_BLOCK_MS = 100
 /** More clients than a lane's in-flight limit, so that the lane always has work. */
 const SUSTAINED = { intents: 1_200, warmUp: 400, clients: 256 }
 const CROWD = { intents: 1_000, warmUp: 400, clients: 64 }
 const PACED = { intents: 400, perSecond: 100 }
 
-type Run = Record<'peer' | 'oneKey' | 'fourKeys' | 'crowd' | 'rawCrowd' | 'paced' | 'rawPaced', Measurement>
+type Run = Record<
+  'peer' | 'oneKey' | 'fourKeys' | 'crowd' | 'rawCrowd' | 'paced' | 'rawPaced' | 'fast' | 'fastCrowd' | 'fastPeer',
+  Measurement
+>
 
 const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`)
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`
@@ -29,8 +34,8 @@ const figure = ({ perSecond, p50, p99, succeeded, wrongIds, cpu }: Measurement) 
   `${perSecond.toFixed(0)}/s, p50 ${ms(p50)}, p99 ${ms(p99)}, ${succeeded} succeeded, ${wrongIds} wrong ids, CPU ${cpu.subject.toFixed(2)} + ${cpu.anvil.toFixed(2)} ms`
 
 /** A chain gets slower as it grows, so everything that is compared starts on a new one. */
-async function onNewChain<Result>(use: (testbed: Testbed) => Promise<Result>): Promise<Result> {
-  const testbed = await startTestbed(loadGenerator)
+async function onNewChain<Result>(use: (testbed: Testbed) => Promise<Result>, blockMs?: number): Promise<Result> {
+  const testbed = await startTestbed(loadGenerator, blockMs)
   try {
     return await use(testbed)
   } finally {
@@ -65,10 +70,32 @@ async function relay(): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
     onNewChain(({ service }) => service(keys, measure => reported(`service, ${name}`, measure(SUSTAINED))))
   const oneKey = await relayWith(1, 'one key')
   const fourKeys = await relayWith(4, 'four keys')
+  const fastPeer = await onNewChain(
+    testbed => testbed.peer(measure => reported('Express peer, 100 ms blocks', measure(SUSTAINED))),
+    FAST_BLOCK_MS,
+  )
+  const onFastChain = await onNewChain(
+    ({ service }) =>
+      service(1, async measure => ({
+        fast: await reported('service, one key, 100 ms blocks', measure(SUSTAINED)),
+        fastCrowd: await reported('service, 64 clients, 100 ms blocks', measure(CROWD)),
+      })),
+    FAST_BLOCK_MS,
+  )
   return onNewChain(async testbed => {
     const reads = await measureReads(testbed, loadGenerator)
     say(`  reads: ${reads.map(({ path, perSecond }) => `${path} ${perSecond.toFixed(0)}/s`).join(', ')}`)
-    return { ...presigned, ...waiting, peer, oneKey, fourKeys, reads, recovery: await recover(testbed) }
+    return {
+      ...presigned,
+      ...waiting,
+      peer,
+      oneKey,
+      fourKeys,
+      fastPeer,
+      ...onFastChain,
+      reads,
+      recovery: await recover(testbed),
+    }
   })
 }
 
@@ -97,6 +124,10 @@ function compareWithTargets(
   })
   const recovered = of(({ recovery }) => recovery.seconds)
   const peerRate = of(({ peer }) => peer.perSecond)
+  const fastRate = of(({ fast }) => fast.perSecond)
+  const fastOfPeer = of(({ fast, fastPeer }) => fast.perSecond / fastPeer.perSecond)
+  const fastWrong = Math.max(...results.map(({ fast, fastCrowd }) => fast.wrongIds + fastCrowd.wrongIds))
+  const fastP50 = of(({ fastCrowd }) => fastCrowd.p50)
   const peerLost = of(({ peer }) => SUSTAINED.intents - peer.succeeded)
   const usesThread = `workerd uses ${(100 * thread).toFixed(0)} % of its one thread; all processes use ${busy.toFixed(2)} cores`
   return [
@@ -139,6 +170,18 @@ function compareWithTargets(
       figure: `${ms(p99)}, ${(p99 / BLOCK_MS).toFixed(2)} block times`,
       target: '2.2 block times',
       met: p99 <= 2.2 * BLOCK_MS,
+    },
+    {
+      what: 'intents/s, one key, with a block every 100 ms, relative to the Express relay',
+      figure: `${fastOfPeer.toFixed(1)} times (${fastRate.toFixed(0)}/s), ${fastWrong} wrong ids`,
+      target: '3.3 times, 0 wrong',
+      met: fastOfPeer >= 3.3 && fastWrong === 0,
+    },
+    {
+      what: 'p50 from the post to the 201 at 64 clients, with a block every 100 ms',
+      figure: `${ms(fastP50)}, ${(fastP50 / FAST_BLOCK_MS).toFixed(1)} block times`,
+      target: '4 block times',
+      met: fastP50 <= 4 * FAST_BLOCK_MS,
     },
     {
       what: 'wrong responses with 5 % of requests and 5 % of responses dropped',

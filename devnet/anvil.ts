@@ -16,6 +16,8 @@ export type Anvil = {
   exited: Promise<Error | undefined>
   /** Pauses and resumes mining. Once a pause has resolved, no block is being mined, and the chain can reorg. */
   setMining(mining: boolean): Promise<void>
+  /** Makes a block every so many milliseconds from now on, with transactions or without. */
+  setBlockTime(blockMs: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -69,6 +71,10 @@ export async function startAnvil({
   mines = true,
   after,
 }: AnvilOptions = {}): Promise<Anvil> {
+  const pace = { blockMs, emptyBlockMs }
+  // `npm test -- --block-time 100` runs tests on chains of that pace, with blocks that have no transactions.
+  const forcedMs = Number(process.env.TEST_BLOCK_TIME_MS || 0)
+  if (forcedMs > 0) Object.assign(pace, { blockMs: forcedMs, emptyBlockMs: forcedMs })
   const listenOn = port ?? (await freePort())
   if (port !== undefined) await assertFree(port)
   const rpcUrl = `http://127.0.0.1:${listenOn}`
@@ -78,7 +84,7 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs, after }),
+      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs: pace.blockMs, after }),
       ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
     ],
     {
@@ -107,7 +113,7 @@ export async function startAnvil({
       )
     })
   })
-  const miner = createMiner(rpcUrl, { blockMs, emptyBlockMs })
+  const miner = createMiner(rpcUrl, pace)
   const stop = async () => {
     stopping = true
     await miner.set(false)
@@ -123,7 +129,11 @@ export async function startAnvil({
     throw failure
   }
   await miner.set(mines)
-  return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, stop }
+  async function setBlockTime(ms: number) {
+    Object.assign(pace, { blockMs: ms, emptyBlockMs: ms })
+    await miner.set(miner.isOn())
+  }
+  return { rpcUrl, port: listenOn, chainId, exited, setMining: miner.set, setBlockTime, stop }
 }
 
 const anvilArguments = ({
@@ -145,8 +155,8 @@ const anvilArguments = ({
       )),
 ]
 
-/** Mines while it is on. Once `set(false)` has resolved, no block is being mined. */
-function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: number; emptyBlockMs: number }) {
+/** Mines while it is on, at the pace that it has been given by then. Once `set(false)` has resolved, no block is being mined. */
+function createMiner(rpcUrl: string, pace: { blockMs: number; emptyBlockMs: number }) {
   let timer: NodeJS.Timeout | undefined
   let mining: Promise<unknown> = Promise.resolve()
   let isMining = false
@@ -158,7 +168,7 @@ function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: numbe
    */
   let mayWait = true
   const isDue = async () => {
-    if (Date.now() - minedAt >= emptyBlockMs) return true
+    if (Date.now() - minedAt >= pace.emptyBlockMs) return true
     mayWait = pool?.hasNews() || mayWait
     if (mayWait) mayWait = await hasTransactions(rpcUrl)
     return mayWait
@@ -178,10 +188,11 @@ function createMiner(rpcUrl: string, { blockMs, emptyBlockMs }: { blockMs: numbe
       })
   }
   return {
+    isOn: () => timer !== undefined,
     async set(isOn: boolean) {
       clearInterval(timer)
       if (isOn) pool ??= watchNode(rpcUrl, 'newPendingTransactions')
-      timer = isOn ? setInterval(tick, blockMs).unref() : undefined
+      timer = isOn ? setInterval(tick, pace.blockMs).unref() : undefined
       await mining
     },
   }

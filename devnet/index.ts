@@ -40,6 +40,8 @@ export type Devnet = Controls & {
   marketMaker: Pick<MarketMaker, 'pause' | 'resume'>
   /** Pauses and resumes mining; see `Anvil.setMining`. */
   setMining(mining: boolean): Promise<void>
+  /** Changes the pace of its blocks; see `Anvil.setBlockTime`. */
+  setBlockTime(blockMs: number): Promise<void>
   /** Resolves when the chain has exited: with an error if it was not stopped by `stop`. */
   exited: Promise<Error | undefined>
   stop(): Promise<void>
@@ -103,6 +105,7 @@ export async function startDevnet(options: DevnetOptions = {}): Promise<Devnet> 
       client,
       marketMaker,
       setMining: anvil.setMining,
+      setBlockTime: anvil.setBlockTime,
       exited,
       async stop() {
         await leave()

@@ -72,6 +72,7 @@ export const slowFiles = [
   'test/faults/faults.node.test.ts',
   'test/faults/kill.node.test.ts',
   'test/integration/bad-nodes.node.test.ts',
+  'test/integration/fast-blocks.node.test.ts',
   'test/integration/frozen-nodes.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',
   'test/integration/lane-accounts.test.ts',
@@ -92,6 +93,12 @@ export const slowFiles = [
   'devnet/pool-state.test.ts',
   'devnet/reports.test.ts',
 ]
+
+/**
+ * Files that `npm run test:slow` runs on a chain with ten blocks a second, as a dose of `npm test -- --block-time 100`.
+ */
+export const fastBlockFiles = ['test/integration/events.test.ts', 'test/integration/trades.test.ts']
+export const FAST_BLOCK_MS = '100'
 
 /**
  * Files that CI has no time for. `npm run test:release` runs them, before a release and after a change of what they

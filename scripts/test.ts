@@ -3,10 +3,20 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { type Extent, maxParallel, processes, releaseFiles, scaledFiles, slowFiles } from './test-projects.ts'
+import {
+  type Extent,
+  FAST_BLOCK_MS,
+  fastBlockFiles,
+  maxParallel,
+  processes,
+  releaseFiles,
+  scaledFiles,
+  slowFiles,
+} from './test-projects.ts'
 
 // `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests
-// mostly wait for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--slow` runs what CI adds to
+// mostly wait for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--block-time 100`, which goes with
+// all others, makes the embedded chains produce a block every 100 ms, with transactions or without. `--slow` runs what CI adds to
 // `npm test`; `--release` runs the rest; `--long` runs the tests of a variable size at full size, or of the files that
 // follow it. The output of a parallel process is printed when it exits. The last lines name the failures and count all
 // tests.
@@ -18,6 +28,8 @@ const root = join(import.meta.dirname, '..')
 const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
 const forge = join(root, 'contracts/tools/forge.mjs')
 const args = process.argv.slice(2)
+const paceAt = args.indexOf('--block-time')
+if (paceAt >= 0) process.env.TEST_BLOCK_TIME_MS = args.splice(paceAt, 2)[1]
 // Compiled code of vitest, wrangler and the scripts, because tests start many processes.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/node-compile')
 const resultsFolder = mkdtempSync(join(tmpdir(), 'agent-trading-service-test-'))
@@ -27,9 +39,13 @@ process.env.SHARED_BUILDS = join(resultsFolder, 'builds')
 /** Runs all processes of an extent. */
 function testAll(extent: keyof typeof processes): Promise<Results> {
   const files = { fast: [], slow: slowFiles, release: releaseFiles, long: scaledFiles() }[extent]
+  const onFastBlocks = () => testService('selected', fastBlockFiles, { TEST_BLOCK_TIME_MS: FAST_BLOCK_MS })
   return inParallel(
     maxParallel[extent],
-    processes[extent].map(projects => () => testProjects(extent, projects, files)),
+    [
+      ...processes[extent].map(projects => () => testProjects(extent, projects, files)),
+      ...(extent === 'slow' ? [onFastBlocks] : []),
+    ],
     extent === 'fast' ? 2 : undefined,
   )
 }
@@ -84,7 +100,7 @@ async function testContracts(extent: Extent): Promise<Results> {
   return withExitCode('forge test', code, { passed: Number(passed), failures })
 }
 
-async function testService(extent: Extent, selection: string[]): Promise<Results> {
+async function testService(extent: Extent, selection: string[], env: Record<string, string> = {}): Promise<Results> {
   await pagesAreBuilt
   const resultFile = join(mkdtempSync(join(resultsFolder, 'vitest-')), 'result.json')
   const { code } = await run(
@@ -94,6 +110,7 @@ async function testService(extent: Extent, selection: string[]): Promise<Results
       CI: '1',
       WRANGLER_SEND_METRICS: 'false',
       CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+      ...env,
     },
   )
   return withExitCode(`vitest ${selection.join(' ')}`, code, resultsOf(resultFile))

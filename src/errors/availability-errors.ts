@@ -154,6 +154,13 @@ export const relayErrors = {
     retryable: true,
     retryAfterSeconds: 2,
   }),
+  TRANSACTION_DROPPED: row<{ digest: Hex | undefined }>({
+    status: 502,
+    sentence: () =>
+      'Nodes accepted the transaction several times, but no node knows it: the sequencer leaves it out. Nothing was executed, and nothing will be.',
+    remedy:
+      'Do not sign it again in the same form: the chain filters transactions that touch certain addresses. Ask the operator, and trade another token.',
+  }),
   EXECUTOR_BUSY: row<{ digest: Hex }>({
     status: 503,
     sentence: () => 'The executor is at capacity; the intent was not accepted.',

@@ -9,7 +9,7 @@ import { FILLER_ACCOUNT, type GasCharge } from './gas-budgets.ts'
 import { priceWithL1, weightOfGas } from './gas-price.ts'
 import type { IntentSummary, JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
-import type { RelayOutcome } from './relay-types.ts'
+import { DROPPED, type RelayOutcome } from './relay-types.ts'
 import { callOf } from './signing-account.ts'
 
 // Records receipts in the journal and resolves the outcomes that callers wait for.
@@ -62,9 +62,14 @@ export async function include(
     if (state === 'reverted' && intent)
       lane.reverts.add({ party: intent.party, digest, kind: intent.kind, at: attempt.sentAt })
   }
-  for (const { attempt } of all)
-    if (attempt.purpose === 'cancel' && attempt.digest !== null)
-      reject(lane, attempt.digest, { reason: intentOf(attempt)?.reason ?? 'it was cancelled' })
+  for (const { attempt } of all) {
+    if (attempt.purpose !== 'cancel' || attempt.digest === null) continue
+    const intent = intentOf(attempt)
+    // Each costs the lane seconds in which it accepts nothing, so they count like reverts.
+    if (intent?.reason === DROPPED)
+      lane.reverts.add({ party: intent.party, digest: intent.digest, kind: intent.kind, at: attempt.sentAt })
+    reject(lane, attempt.digest, { reason: intent?.reason ?? 'it was cancelled' })
+  }
   for (const { digest, attempt, receipt, state } of calls)
     if (state === 'mined') resolveOutcome(lane, digest, minedOutcome(receipt, attempt.hash))
 

@@ -86,6 +86,7 @@ const RESUME_FACTOR = 2n
 export class Lane {
   readonly address: Address
   readonly chainId: number
+  readonly makesBlocksOnDemand: boolean
   readonly account: SigningAccount
   /** The account's name in metrics. */
   readonly accountName: string
@@ -181,8 +182,8 @@ export class Lane {
   hasTakenBack = false
   /** Used nonces for which we have no receipt, with the head above which a pass looks whose transaction used them. */
   readonly suspects = new Map<number, number>()
-  /** When and how often attempts were resent. */
-  readonly resends = new Map<Hex, { at: number; times: number }>()
+  /** When and how often attempts were resent, and the head at the first time. */
+  readonly resends = new Map<Hex, { at: number; times: number; firstHead?: number }>()
   /** Nonce and balance at the last pass. After a change a node may accept a transaction that it rejected before. */
   accountState = ''
 
@@ -207,6 +208,7 @@ export class Lane {
     this.#priorityFeeWei = config.priorityFeeWei
     this.#oracle = chain.contracts.PriceOracle
     const { id: chainId, makesBlocksOnDemand } = chain
+    this.makesBlocksOnDemand = makesBlocksOnDemand
     this.rpc = createTransport(chain.rpcUrls, { within: createSharedDeadlines(), chainId, makesBlocksOnDemand })
     const { simulate, gasCost, l1Gas } = createSimulator(this.rpc, address, () => this.head?.isArbitrum === true)
     this.simulate = simulate

@@ -9,7 +9,7 @@ import { refuse } from '../errors/refuse.ts'
 import { type IntentStatus, signedKinds } from '../resources/intent-status.ts'
 import type { IntentRecord } from './intent-record.ts'
 import type { GasTerms } from './object.ts'
-import type { RelayRequest, UnsentOutcome } from './relay-types.ts'
+import { DROPPED, type RelayRequest, type UnsentOutcome } from './relay-types.ts'
 import { agentOfGroup, groupOf } from './requester.ts'
 
 /** Presents a journalled intent; undefined for transactions that the service sent on its own. */
@@ -20,7 +20,7 @@ export function presentIntentRecord(record: IntentRecord): IntentStatus | undefi
   return {
     digest: record.digest,
     kind,
-    state: record.state,
+    state: record.state === 'rejected' && record.reason === DROPPED ? 'dropped' : record.state,
     ...presentParty(record),
     ...(record.note !== undefined && { note: record.note }),
     nonce: record.groupNonce.split('.')[0] ?? '',
@@ -102,6 +102,7 @@ export function refusalOfFailedIntent(
           problem: 'the reason could not be replayed',
         })
       : refusalOfRevert(data, { ...context, transactionHash: outcome.hash })
+  if (outcome.message === DROPPED) return refuse('TRANSACTION_DROPPED', { digest: context.digest })
   return data === undefined && outcome.message !== undefined
     ? refuse('INTENT_REFUSED', { problem: outcome.message })
     : refusalOfRevert(data, context)

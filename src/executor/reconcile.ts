@@ -2,7 +2,14 @@ import type { Hex } from 'viem'
 import { sleep } from '../concurrency.ts'
 import { logEvent } from '../log.ts'
 import { logUnexpected, unreachable } from '../rpc/node-errors.ts'
-import { blockNumberRequest, blockRequest, chainIdRequest, type NodeReceipt, receiptRequest } from '../rpc/requests.ts'
+import {
+  blockNumberRequest,
+  blockRequest,
+  chainIdRequest,
+  type NodeReceipt,
+  receiptRequest,
+  transactionRequest,
+} from '../rpc/requests.ts'
 import { sendBatchSize } from '../rpc/submit.ts'
 import type { Attempt } from './attempt-table.ts'
 import type { ChainHead } from './chain-head.ts'
@@ -11,16 +18,27 @@ import { hasSameResult, include, reject, updateBlock } from './intent-outcomes.t
 import type { JournalIntent } from './intent-table.ts'
 import type { Lane } from './lane.ts'
 import { findNonceUse, isRestored, recordForeignTransactions } from './pause-rules.ts'
+import { DROPPED } from './relay-types.ts'
 import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded, simulateNow } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 
 /** A block that is this deep is final. */
 const CONFIRMATIONS = 64
-const MAX_BLOCKS_PER_CHECK = 32
+/** How many blocks one request compares. A lane may have a transaction in each block, so a pass makes several. */
+const MAX_BLOCKS_PER_REQUEST = 32
+const MAX_REQUESTS_PER_CHECK = 32
 const MAX_PENDING_MS = 5_000
 /** A younger transaction is on its way. A pass looks a second after it was signed. */
 const EXPECTED_INCLUSION_MS = 900
 const DEADLINE_PASSED = 'the deadline passed before the call was included'
+
+/**
+ * A transaction that every later one waits for is dropped if no node knows it this long after it was signed, after that
+ * many accepted sends and blocks.
+ */
+const DROPPED_AFTER_MS = 10_000
+const MIN_SENDS_BEFORE_DROP = 3
+const MIN_BLOCKS_BEFORE_DROP = 3
 
 const MIN_RESEND_DELAY_MS = 1_000
 const MAX_RESEND_DELAY_MS = 15_000
@@ -197,12 +215,12 @@ async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHea
  * of deep blocks as final. Without a head, it reads the head's number with the blocks, and believes that node only if
  * it has them all: then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
  */
-async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void> {
+async function checkBlocks(lane: Lane, head?: { number: number }, requests = 1): Promise<void> {
   const { journal, rpc } = lane
   if (head !== undefined) await recheckAbove(lane, head.number)
   if (!journal.attempts.hasWatched()) return
   const { checkpoint } = lane
-  const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_CHECK)
+  const watched = journal.attempts.watchedBlocks((checkpoint?.number ?? -1) + 1, MAX_BLOCKS_PER_REQUEST)
   const numbers = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...watched]
   const known = head === undefined ? numbers : numbers.filter(number => number <= head.number)
   if (known.length === 0) return
@@ -234,6 +252,8 @@ async function checkBlocks(lane: Lane, head?: { number: number }): Promise<void>
     lane.checkpoint = { number, hash }
   }
   journal.finalize(Math.min(headNumber - CONFIRMATIONS, lane.checkpoint?.number ?? -1))
+  const isPartial = watched.length === MAX_BLOCKS_PER_REQUEST && lane.checkpoint?.number === watched.at(-1)
+  if (isPartial && requests < MAX_REQUESTS_PER_CHECK) await checkBlocks(lane, { number: headNumber }, requests + 1)
 }
 
 /**
@@ -354,21 +374,48 @@ async function resendPending(lane: Lane, head: ChainHead) {
     if (first !== undefined && !(await resend(lane, missing, turnOf(first)))) return false
     for (const attempt of missing)
       isPendingUntil(lane, attempt, Date.now() + lane.inclusionTimeoutMs).catch(logUnexpected)
-    for (const attempt of pending) resends.set(attempt.hash, { at: Date.now(), times: turnOf(attempt) })
+    for (const attempt of pending) {
+      const firstHead = resends.get(attempt.hash)?.firstHead ?? head.number
+      resends.set(attempt.hash, { at: Date.now(), times: turnOf(attempt), firstHead })
+    }
     return true
   })
   for (const hash of resends.keys()) if (!journal.attempts.isPending(hash)) resends.delete(hash)
 }
 
 /**
- * Replaces an attempt that must not be resent as it is, in the background: its deadline has passed, or its fee is too
- * low.
+ * Replaces an attempt that must not be resent as it is, in the background: its deadline has passed, its fee is too low,
+ * or it was accepted again and again and may have vanished.
  */
 function isReplaced(lane: Lane, attempt: Attempt, head: ChainHead): boolean {
   if (isExpired(lane, attempt, head)) cancel(lane, attempt, DEADLINE_PASSED).catch(logUnexpected)
   else if (attempt.maxFee < head.baseFee) raiseFee(lane, attempt).catch(logUnexpected)
+  else if (mayBeDropped(lane, attempt, head)) cancelIfDropped(lane, attempt).catch(logUnexpected)
   else return false
   return true
+}
+
+/**
+ * Whether the chain has gone on without a transaction that is next in line and that nodes accept. Every second time, it
+ * is resent instead.
+ */
+function mayBeDropped(lane: Lane, { hash, digest, nonce, purpose, sentAt }: Attempt, head: ChainHead): boolean {
+  const { times, firstHead = head.number } = lane.resends.get(hash) ?? { times: 0 }
+  if (digest === null || purpose === 'cancel' || nonce !== head.nonce || lane.refusals.has(hash)) return false
+  const hasGoneOn = lane.makesBlocksOnDemand || head.number >= firstHead + MIN_BLOCKS_BEFORE_DROP
+  const isTried = times >= MIN_SENDS_BEFORE_DROP && times % 2 === 1
+  return hasGoneOn && isTried && Date.now() - sentAt >= DROPPED_AFTER_MS
+}
+
+/**
+ * Fills the nonce of a transaction that no node knows: a sequencer may filter it, and says so to nobody. One that waits
+ * in a pool is left alone.
+ */
+async function cancelIfDropped(lane: Lane, attempt: Attempt): Promise<void> {
+  const { result } = await lane.rpc.call(transactionRequest(attempt.hash))
+  if (result !== null) return
+  logEvent('transaction dropped', { executor: lane.address, nonce: attempt.nonce, hash: attempt.hash })
+  await cancel(lane, attempt, DROPPED)
 }
 
 function isDue({ resends, startedAt }: Lane, { hash, sentAt }: Attempt): boolean {

@@ -92,6 +92,9 @@ export type GasShortage = {
 
 export type ReceiptLog = { address: Address; topics: Hex[]; data: Hex }
 
+/** The reason of an intent whose transaction vanished: no node knows it, although several sends were accepted. */
+export const DROPPED = 'the sequencer left its transaction out'
+
 export type RelayOutcome =
   /** The call was executed. Ids are read from the logs. */
   | { state: 'mined'; hash: Hex; blockNumber: bigint; logs: ReceiptLog[] }

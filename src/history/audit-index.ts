@@ -1,4 +1,5 @@
 import type { Chain } from '../chain/configured-chain.ts'
+import { isRefusedForNow, REFUSED_SENDS } from '../rpc/log-range-size.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import { inOrder } from '../rpc/proved-logs.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from '../rpc/requests.ts'
@@ -75,11 +76,14 @@ export function createIndexAudit({
   /** Reads logs from the node whose turn it is. */
   async function readLogs(filter: LogFilter, range: BlockRange, turn: number) {
     const endpoint = rpc.preferred(turn)
-    const response = await rpc
-      .abortAfter(TIMEOUT_MS, async ({ signal }) => endpoint?.send(logsRequest(filter, range), signal))
-      .catch(() => undefined)
-    if (response?.result === undefined) throw unreachable('the node returns no logs for the audit')
-    return response.result
+    for (let sends = 1; ; sends++) {
+      const response = await rpc
+        .abortAfter(TIMEOUT_MS, async ({ signal }) => endpoint?.send(logsRequest(filter, range), signal))
+        .catch(() => undefined)
+      if (response?.result !== undefined) return response.result
+      if (sends >= REFUSED_SENDS || !isRefusedForNow(response?.error))
+        throw unreachable('the node returns no logs for the audit')
+    }
   }
 
   /** Returns the rows that the index lacks of the logs of blocks that the chain has. */

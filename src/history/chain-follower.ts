@@ -2,10 +2,17 @@ import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
-import { createLogRangeSize, isOverload, isTopicLimit, mayBeTruncated } from '../rpc/log-range-size.ts'
+import {
+  createLogRangeSize,
+  isOverload,
+  isRefusedForNow,
+  isTopicLimit,
+  mayBeTruncated,
+  REFUSED_SENDS,
+} from '../rpc/log-range-size.ts'
 import { readBlockTimes } from '../rpc/logs.ts'
 import { unreachable } from '../rpc/node-errors.ts'
-import { inOrder, readProvedLogs } from '../rpc/proved-logs.ts'
+import { inOrder, isSelectedBy, readProvedLogs } from '../rpc/proved-logs.ts'
 import {
   blockRequest,
   chainIdRequest,
@@ -15,6 +22,7 @@ import {
   type NodeBlock,
   type NodeHeader,
   type NodeLog,
+  newLogsRequest,
   type RpcRequest,
   toHeader,
 } from '../rpc/requests.ts'
@@ -52,8 +60,17 @@ export type FollowerMemory = {
  */
 type RememberedNode = { key: string; at: number; named: NamedContracts; rangeBlocks: number }
 
-/** The state after a step. `hasMore` means that the next step has work without waiting for a new block. */
-export type FollowerStep = { cursor: IndexCursor | undefined; head: number; hasMore: boolean }
+/**
+ * The state after a step. `hasMore` means that the next step has work without waiting for a new block, and
+ * `isHeadKnown` that it has read the head.
+ */
+export type FollowerStep = { cursor: IndexCursor | undefined; head: number; hasMore: boolean; isHeadKnown: boolean }
+
+/**
+ * How far a step reads: to the `head` with proof of each block, to the newest `events`, or only `settled` blocks, which
+ * takes the fewest requests.
+ */
+export type StepTarget = 'head' | 'events' | 'settled'
 
 /** The blocks of the cursor and of the head after the last step; undefined before the first. */
 export type IndexerStatus = { cursor: number | undefined; head: number | undefined }
@@ -62,10 +79,12 @@ export type ChainFollower = ReturnType<typeof createChainFollower>
 
 type Head = NonNullable<ReturnType<typeof toHeader>> & { header: NodeHeader }
 
-/** A block this far below the head counts as final if the node knows no finality or claims a newer final block. */
+/** A final block is at least this far below the head, and at least this old if the node knows no finality. */
 const MIN_FINAL_DEPTH = 64
-/** Any block this far below the head counts as final. A longer reorg clears the index. */
+const MIN_FINAL_SECONDS = 300
+/** Any block this far below the head, and this old, counts as final. A longer reorg clears the index. */
 const MAX_REORG_BLOCKS = 20_000
+const MAX_REORG_SECONDS = 20_000
 const FINALITY_INTERVAL_MS = 60_000
 const MAX_MEMORY_AGE_MS = 3_600_000
 /** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
@@ -84,6 +103,19 @@ const FIRST_SETTLED_DEPTH = 1_000
 const FEW_BLOCKS = 10
 /** The most blocks that a step reads one by one. */
 const MAX_BLOCKS_ONE_BY_ONE = 100
+/** While more blocks than this come in a second, events are read by their logs: a header for each costs too much. */
+const MAX_HEADERS_PER_SECOND = 2
+/** With more blocks than this to read, a step to the head reads the newest events first. */
+const MANY_BLOCKS = 25
+/** The shortest time in seconds over which the pace of blocks is measured: many share a timestamp. */
+const MIN_PACE_SECONDS = 10
+/** How often steps that read events also read the head, and the blocks that have settled. */
+const HEAD_INTERVAL_MS = 15_000
+const SETTLED_INTERVAL_MS = 60_000
+/** After this many responses in a row without the newest known log, the node does not lag: the chain has changed. */
+const MAX_DOUBTS = 3
+/** After this many refusals in a row, the head is read. */
+const MAX_REFUSALS = 8
 /** How long nodes get, within a step, to learn of a block that another one has. */
 const LAGGING_NODE_MS = 500
 /**
@@ -122,6 +154,17 @@ export function createChainFollower({
   let headNumber = 0
   let final = -1
   let finalityReadAt = 0
+  let headReadAt = 0
+  let settledAt = 0
+  /** The blocks per second, and the block since which they are counted. */
+  let pace = 0
+  let paceFrom: { number: number; timestamp: number } | undefined
+  /** The newest block that is known to have a log. */
+  let anchor: { number: number; hash: Hex } | undefined
+  let doubts = 0
+  let refusals = 0
+  /** The first block of the last range whose request failed without a response. */
+  let failedFrom = -1
   /**
    * The blocks up to this one are read with proof, although they are settled: the index lacked some of their events.
    */
@@ -130,11 +173,8 @@ export function createChainFollower({
   /** How many topics a filter has at most: fewer once a node has limited them. */
   let maxTopics = FOLLOWED_TOPICS.length
 
-  /**
-   * Indexes the next blocks: up to the head, or only settled ones, which takes fewer requests. Throws CHAIN_UNREACHABLE
-   * or CursorMoved; then nothing was written.
-   */
-  async function step(upTo: 'head' | 'settled'): Promise<FollowerStep> {
+  /** Indexes the next blocks. Throws CHAIN_UNREACHABLE or CursorMoved; then nothing was written. */
+  async function step(upTo: StepTarget): Promise<FollowerStep> {
     if (!isCursorLoaded) {
       cursor = await store.readCursor()
       if (cursor === undefined) {
@@ -152,10 +192,26 @@ export function createChainFollower({
     }
   }
 
-  const done = (hasMore: boolean): FollowerStep => ({ cursor, head: headNumber, hasMore })
+  const done = (hasMore: boolean, isHeadKnown = true): FollowerStep => ({
+    cursor,
+    head: headNumber,
+    hasMore,
+    isHeadKnown,
+  })
 
-  async function advance(named: NamedContracts, upTo: 'head' | 'settled'): Promise<FollowerStep> {
+  async function advance(named: NamedContracts, upTo: StepTarget): Promise<FollowerStep> {
+    if (upTo === 'events' && followsEvents()) {
+      if (Date.now() - settledAt >= SETTLED_INTERVAL_MS) return advance(named, 'settled')
+      if (Date.now() - headReadAt >= HEAD_INTERVAL_MS) await readHead()
+      const step = await readNewEvents(named, { needsEvents: true })
+      if (step !== undefined) return step
+    }
     const head = await readHead()
+    if (upTo === 'settled') settledAt = Date.now()
+    else if (followsEvents() && cursor && head.number - cursor.block > MANY_BLOCKS) {
+      await readNewEvents(named, { needsEvents: false })
+      if (cursor.block >= head.number) return done(false)
+    }
     const from = cursor === undefined ? Number(chain.startBlock) : cursor.block + 1
     if (head.number < from) {
       const isOnBranch = cursor === undefined || (head.number === cursor.block && head.hash === cursor.hash)
@@ -186,12 +242,94 @@ export function createChainFollower({
     const head = toHeader(latest.result)
     if (head === undefined) throw unreachable('the node has no newest block')
     headNumber = head.number
+    headReadAt = Date.now()
+    measurePace(head)
     if (finalized !== undefined) {
-      final = finalBlock(finalized.result ?? null, head.number)
+      const unknown = head.number - Math.max(MIN_FINAL_DEPTH, Math.ceil(pace * MIN_FINAL_SECONDS))
+      final = Math.min(toHeader(finalized.result)?.number ?? unknown, head.number - MIN_FINAL_DEPTH)
       finalityReadAt = Date.now()
     }
-    final = Math.max(final, head.number - MAX_REORG_BLOCKS)
+    final = Math.max(final, head.number - Math.max(MAX_REORG_BLOCKS, Math.ceil(pace * MAX_REORG_SECONDS)))
     return { ...head, header: latest.result as NodeHeader }
+  }
+
+  function measurePace(head: { number: number; timestamp: number }) {
+    paceFrom ??= cursor && { number: cursor.block, timestamp: cursor.timestamp }
+    const seconds = head.timestamp - (paceFrom?.timestamp ?? head.timestamp)
+    if (paceFrom !== undefined && seconds >= MIN_PACE_SECONDS) {
+      pace = Math.max(0, head.number - paceFrom.number) / seconds
+      paceFrom = undefined
+    }
+    paceFrom ??= head
+  }
+
+  /** Returns whether the newest events may be read by their logs: blocks come fast, and the node takes their range. */
+  const followsEvents = (): boolean =>
+    cursor !== undefined &&
+    pace > MAX_HEADERS_PER_SECOND &&
+    trustsRanges(cursor.block + 1, headNumber) &&
+    headNumber + pace * MIN_PACE_SECONDS - (knownLog(cursor)?.number ?? cursor.block) < rangeSize.blocks()
+
+  /** Returns the newest block of the index that is known to have a log, if it is not too old for a range. */
+  const knownLog = ({ block }: IndexCursor): typeof anchor =>
+    anchor && anchor.number <= block && block - anchor.number < pace * MAX_WAIT_SECONDS ? anchor : undefined
+
+  /**
+   * Reads the logs from the newest known one on, with one request whose response proves itself: a node that lists a log
+   * has its block and those before it, and one that lists the known log is on the index's branch. So the index moves to
+   * the last block with a log and never beyond: without logs, nothing is proved. Tokens' transfers are listed too, and
+   * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks are
+   * listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
+   * `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if the head must be
+   * read: the response is unusable, or the chain may have changed.
+   */
+  async function readNewEvents(
+    named: NamedContracts,
+    { needsEvents }: { needsEvents: boolean },
+  ): Promise<FollowerStep | undefined> {
+    if (cursor === undefined) return undefined
+    const { block, hash } = cursor
+    const known = knownLog(cursor)
+    const filters = filtersOf(named)
+    const { result, error } = await rpc.call(newLogsRequest(union(filters), known?.number ?? block))
+    refusals = isRefusedForNow(error) ? refusals + 1 : 0
+    if (refusals > 0 && refusals < MAX_REFUSALS) return done(false, false)
+    if (result === undefined || mayBeTruncated(result.length)) return undefined
+    const isSelected = (log: NodeLog) => filters.some(filter => isSelectedBy(filter)(log))
+    const numberOf = ({ blockNumber }: NodeLog) => hexToNumber(blockNumber)
+    const old = result.filter(log => numberOf(log) <= block)
+    const hashes = new Map([known, { number: block, hash }].map(each => [each?.number, each?.hash]))
+    if (old.some(log => (hashes.get(numberOf(log)) ?? log.blockHash) !== log.blockHash)) return undefined
+    if (known && old.some(log => numberOf(log) > known.number && isSelected(log))) return undefined
+    const doubt = () => (++doubts < MAX_DOUBTS ? done(false, false) : undefined)
+    if (known && !old.some(log => numberOf(log) === known.number)) return doubt()
+
+    const fresh = inOrder(result.filter(log => numberOf(log) > block))
+    const isLast = ({ blockNumber }: NodeLog) => blockNumber === fresh.at(-1)?.blockNumber
+    const events = fresh.filter(isSelected)
+    const hasEventsLast = events.some(isLast)
+    const target = hasEventsLast ? fresh.at(-1) : fresh.findLast(log => !isLast(log))
+    if (target === undefined || (needsEvents && events.length === 0)) {
+      doubts = 0
+      return done(false, false)
+    }
+    const to = numberOf(target)
+    const earlier = { fromBlock: block + 1, toBlock: to - 1 }
+    const [header, own, second] = await rpc.batch([
+      headerRequest(to),
+      known ? undefined : blockRequest(block),
+      earlier.toBlock > block ? logsRequest(union(filters), earlier) : undefined,
+    ])
+    if (own && own.result?.hash !== hash) return undefined
+    const before = events.filter(log => numberOf(log) < to)
+    const isSame = !second || placesOf(second.result?.filter(isSelected)) === placesOf(before)
+    if (!isSame || !header.result || header.result.hash !== target.blockHash) return doubt()
+    const range = { after: { number: to - 1, hash: header.result.parentHash }, to, newest: header.result }
+    const { last, logs } = await readProvedLogs(rpc, filters, range, LAGGING_NODE_MS)
+    if (last === undefined) return doubt()
+    doubts = 0
+    headNumber = Math.max(headNumber, to)
+    return done(!(await append(last, [...before, ...logs], named, target)), false)
   }
 
   /** Reads blocks one by one, as far as nodes prove that they know them. */
@@ -217,7 +355,7 @@ export function createChainFollower({
    */
   async function readSettled(
     from: number,
-    { settled, head, upTo }: { settled: number; head: Head; upTo: 'head' | 'settled' },
+    { settled, head, upTo }: { settled: number; head: Head; upTo: StepTarget },
     named: NamedContracts,
   ): Promise<FollowerStep | undefined> {
     const size = rangeSize.blocks()
@@ -256,7 +394,7 @@ export function createChainFollower({
     if (!(await append(target, logs, named))) return done(true)
     for (const [index, { fromBlock, toBlock }] of ranges.entries())
       rangeSize.accept(toBlock - fromBlock + 1, responses[index]?.result?.length ?? 0)
-    return done(to < settled || upTo === 'head')
+    return done(to < settled || upTo !== 'settled')
   }
 
   /**
@@ -271,14 +409,16 @@ export function createChainFollower({
     const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
     const twice = ranges.length === 1 && !isAudited ? [...ranges, ...ranges] : ranges
     const requests = [blockRequest(to), ...twice.flatMap(range => filters.map(filter => logsRequest(filter, range)))]
-    const [target, ...rest] = await rpc
-      .batch<RpcRequest[]>(cursor ? [...requests, blockRequest(cursor.block)] : requests)
-      .catch(error => {
-        const [{ fromBlock, toBlock } = { fromBlock: to, toBlock: to }] = ranges
-        const isThrottled = (rpc.preferred()?.throttledUntil ?? 0) > Date.now()
-        if (!isThrottled) rangeSize.reject(toBlock - fromBlock + 1, '') // the response may have been too large
-        throw error
-      })
+    const [target, ...rest] = await readAgainIfRefused(
+      cursor ? [...requests, blockRequest(cursor.block)] : requests,
+    ).catch(error => {
+      const [{ fromBlock, toBlock } = { fromBlock: to, toBlock: to }] = ranges
+      const isThrottled = (rpc.preferred()?.throttledUntil ?? 0) > Date.now()
+      // The response may have been too large; a connection that breaks once says nothing.
+      if (!isThrottled && failedFrom === fromBlock) rangeSize.reject(toBlock - fromBlock + 1, '')
+      failedFrom = fromBlock
+      throw error
+    })
     return {
       target: toHeader(target?.result as NodeBlock | null | undefined),
       responses: twice.map((_, index) =>
@@ -288,11 +428,32 @@ export function createChainFollower({
     }
   }
 
-  /** Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too. */
+  /**
+   * Sends a batch, and those requests again that the node refuses for no reason, with the last one: it shows whether the
+   * chain has changed since the others.
+   */
+  async function readAgainIfRefused(requests: readonly RpcRequest[]): Promise<RpcResponse[]> {
+    const responses: RpcResponse[] = [...(await rpc.batch<RpcRequest[]>([...requests]))]
+    for (let sends = 1; sends < REFUSED_SENDS; sends++) {
+      if (!responses.some(({ error }) => isRefusedForNow(error))) break
+      const again = [...responses.keys()].filter(
+        index => index === responses.length - 1 || isRefusedForNow(responses[index]?.error),
+      )
+      const repeated = await rpc.batch<RpcRequest[]>(again.map(index => requests[index] as RpcRequest))
+      for (const [at, index] of again.entries()) responses[index] = repeated[at] as RpcResponse
+    }
+    return responses
+  }
+
+  /**
+   * Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too. `newest`
+   * is a log that the chain has besides.
+   */
   async function append(
     to: { number: number; hash: Hex; timestamp: number },
     logs: readonly NodeLog[],
     named: NamedContracts,
+    newest = logs.at(-1),
   ): Promise<boolean> {
     const newlyNamed = logs.filter(log => addNamedContract(chain, named, log))
     if (newlyNamed.length > 0) {
@@ -303,6 +464,7 @@ export function createChainFollower({
     const next = { block: to.number, hash: to.hash, timestamp: to.timestamp, head: headNumber, final }
     await store.append(cursor, next, rows)
     cursor = next
+    if (newest) anchor = { number: hexToNumber(newest.blockNumber), hash: newest.blockHash }
     listener.onAppend(rows)
     return true
   }
@@ -400,6 +562,7 @@ export function createChainFollower({
     // No common block: the chain has begun again, or the reorg is longer than the index can undo.
     await store.discard()
     cursor = undefined
+    anchor = undefined
     isCursorLoaded = false // the next steps delete its rows
     listener.onReorg({ ancestor: -1, ancestorHash: '0x', lost: from.block, lostHash: from.hash, at: nowSeconds() })
     return true
@@ -410,12 +573,14 @@ export function createChainFollower({
     const reorg = { ancestor: block, ancestorHash: hash, lost: from.block, lostHash: from.hash, at: nowSeconds() }
     await store.rollback(from, { block, hash, timestamp }, reorg)
     cursor = { ...from, block, hash, timestamp, final: Math.min(from.final, block) }
+    anchor = undefined
     listener.onReorg(reorg)
   }
 
   /** Drops the cursor: the next step deletes the rows from events and reads the chain from the start block. */
   async function restart(): Promise<void> {
     await store.dropCursor()
+    anchor = undefined
     isCursorLoaded = false
     named = undefined
   }
@@ -423,7 +588,22 @@ export function createChainFollower({
   /** Returns what the logs of a receipt change. Throws CHAIN_UNREACHABLE. */
   const changesIn = async (logs: readonly NodeLog[]) => changesOfLogs(chain, await openNamed(), logs)
 
-  return { step, audit, repair, changesIn, restart, vaults: (): Address[] => [...(named?.vaults ?? [])] }
+  /** Returns the newest block of logs that are followed; undefined if none is. Throws CHAIN_UNREACHABLE. */
+  async function newestFollowed(logs: readonly NodeLog[]): Promise<number | undefined> {
+    const filters = filtersOf(await openNamed())
+    const followed = logs.filter(log => filters.some(filter => isSelectedBy(filter)(log)))
+    return followed.length === 0 ? undefined : Math.max(...followed.map(log => hexToNumber(log.blockNumber)))
+  }
+
+  return {
+    step,
+    audit,
+    repair,
+    changesIn,
+    newestFollowed,
+    restart,
+    vaults: (): Address[] => [...(named?.vaults ?? [])],
+  }
 }
 
 /** Returns the logs of one range by all filters; failed if one of them failed. */
@@ -436,10 +616,17 @@ function combined(responses: readonly RpcResponse<NodeLog[]>[]): RpcResponse<Nod
 const inParts = <Item>(items: readonly Item[], size: number): Item[][] =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))
 
-const nowSeconds = () => Math.floor(Date.now() / 1000)
+/** Returns a filter that selects what any of them does, and more. */
+const union = (filters: readonly LogFilter[]): LogFilter => ({
+  address: filters.flatMap(({ address }) => address),
+  topics: [filters.flatMap(({ topics: [first] }) => first ?? [])],
+})
 
-/** Returns the newest final block: the node's, but at least MIN_FINAL_DEPTH below the head. */
-function finalBlock(finalized: NodeBlock | null, head: number): number {
-  const confirmed = head - MIN_FINAL_DEPTH
-  return Math.min(toHeader(finalized)?.number ?? confirmed, confirmed)
-}
+/** Returns where logs are, to compare lists of them; undefined for no list. */
+const placesOf = (logs: readonly NodeLog[] | undefined): string | undefined =>
+  logs &&
+  inOrder(logs)
+    .map(({ blockHash, logIndex }) => `${blockHash} ${hexToNumber(logIndex)}`)
+    .join()
+
+const nowSeconds = () => Math.floor(Date.now() / 1000)

@@ -11,9 +11,11 @@ import type { IndexerStatus, IndexListener } from './chain-follower.ts'
 import { createIndexer, type Indexer } from './run-follower.ts'
 import { type PlacedOrder, readOpenOrders } from './tables/orders.ts'
 
-/** The pause between steps while something waits for events; without new blocks it grows to the maximum. */
+/** The pause between steps while something waits for events; it grows to the maximum while the head stays the same. */
 const STEP_PAUSE_MS = 1_000
 const MAX_STEP_PAUSE_MS = 5_000
+/** The pause while blocks come so fast that only events are looked for: with all other calls, that is one a second. */
+const EVENTS_PAUSE_MS = 1_250
 /**
  * The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle.
  */
@@ -37,7 +39,12 @@ const ALARM_MS = 10_000
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
   #indexer: Indexer | undefined
-  readonly #catchUpAfterRelay = singleFlightAgain(async () => this.#open()?.catchUp(), MIN_CATCH_UP_INTERVAL_MS)
+  /** The logs of the service's own transactions that were not read from the chain yet. */
+  #relayedLogs: NodeLog[] = []
+  readonly #readRelayed = singleFlightAgain(
+    async () => this.#open()?.readEvents(this.#relayedLogs.splice(0)),
+    MIN_CATCH_UP_INTERVAL_MS,
+  )
   #pauseMs = STEP_PAUSE_MS
   #failures = 0
   #hasEventLogStarted = false
@@ -66,7 +73,7 @@ export class HistoryIndexerObject extends DurableObject<Env> {
       let step = await indexer.step()
       while (step.hasMore && Date.now() < deadline) step = await indexer.step()
       this.#failures = 0
-      this.#pauseMs = this.#pauseAfter(indexer, step.head !== previousHead)
+      this.#pauseMs = step.isHeadKnown ? this.#pauseAfter(indexer, step.head !== previousHead) : EVENTS_PAUSE_MS
       // A keeper that is unreachable does not stop indexing.
       if (!step.hasMore) await this.#sendOpenOrders(deadline).catch(error => logFailure('history failure', error))
       if (!step.hasMore) await indexer.foldSometimes(deadline)
@@ -132,7 +139,9 @@ export class HistoryIndexerObject extends DurableObject<Env> {
     const { positions = [], orders = [], isUrgent = false } = changes
     this.#tellKeeper(changes)
     const hasOnlyPrices = isUrgent && positions.length + orders.length === 0
-    if (indexer.isWatched() && !hasOnlyPrices) await this.#catchUpAfterRelay()
+    if (!indexer.isWatched() || hasOnlyPrices) return
+    this.#relayedLogs.push(...logs)
+    await this.#readRelayed()
   }
 
   /** Indexes up to the head and folds the hours that have become final. */

@@ -22,8 +22,9 @@ export type SnapshotFacts = {
 
 export type SnapshotReader = ReturnType<typeof createSnapshotReader>
 
-/** An index that lacks more blocks than this is still being built, and no read waits for it. */
+/** An index that lacks more blocks than this, and more time, is still being built, and no read waits for it. */
 const MAX_BLOCKS_TO_CATCH_UP = 2_000
+const MAX_SECONDS_TO_CATCH_UP = 600
 const MAX_ATTEMPTS = 3
 const RETRY_PAUSE_MS = 50
 
@@ -50,7 +51,9 @@ export function createSnapshotReader({
   async function readSnapshot(newest: Block | Promise<Block>, queries: Queries): Promise<Snapshot> {
     const [found, head] = await Promise.all([readIndex(queries), newest])
     const gap = found === undefined ? 0 : Number(head.number) - found.cursor.block
-    if (found && (gap > MAX_BLOCKS_TO_CATCH_UP || isAsOf(head, found.cursor))) return describe(found, head)
+    const seconds = found === undefined ? 0 : Number(head.timestamp) - found.cursor.timestamp
+    const isBeingBuilt = gap > MAX_BLOCKS_TO_CATCH_UP && seconds > MAX_SECONDS_TO_CATCH_UP
+    if (found && (isBeingBuilt || isAsOf(head, found.cursor))) return describe(found, head)
     const isBehind = gap > 0
     let failure: unknown
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {

@@ -80,7 +80,7 @@ export function createIndexer(
 
   async function runStep(): Promise<FollowerStep> {
     const { follower } = await start()
-    lastStep = await follower.step(isWatched() || waiting > 0 ? 'head' : 'settled')
+    lastStep = await follower.step(waiting > 0 ? 'head' : isWatched() ? 'events' : 'settled')
     return lastStep
   }
 
@@ -118,6 +118,13 @@ export function createIndexer(
     } finally {
       waiting--
     }
+  }
+
+  /** Reads the events of the service's own transactions, at most for about three seconds. */
+  async function readEvents(logs: readonly NodeLog[]): Promise<void> {
+    const block = await (await start()).follower.newestFollowed(logs)
+    const deadline = Date.now() + CATCH_UP_MS
+    if (block !== undefined) await withDeadline(stepUntil(block, deadline), deadline, () => undefined)
   }
 
   async function stepUntil(block: number | undefined, deadline: number): Promise<void> {
@@ -181,5 +188,18 @@ export function createIndexer(
 
   const status = (): IndexerStatus => ({ cursor: lastStep?.cursor?.block, head: lastStep?.head })
 
-  return { step, catchUp, watch, isWatched, audit, auditSometimes, fold, foldSometimes, changesIn, restart, status }
+  return {
+    step,
+    catchUp,
+    readEvents,
+    watch,
+    isWatched,
+    audit,
+    auditSometimes,
+    fold,
+    foldSometimes,
+    changesIn,
+    restart,
+    status,
+  }
 }

@@ -43,8 +43,9 @@ export type Post = {
   timestamp: number
 }
 
-/** The log starts only once the index is this close to the head: trades of a backfill are not events. */
+/** The log starts only once the index is this close to the head, in blocks or in time: trades of a backfill are no events. */
 const MAX_START_LAG_BLOCKS = 256
+const MAX_START_LAG_SECONDS = 300
 /** A read ends with the block that has this row, because events without a log are numbered at the end of a block. */
 const ROWS_PER_READ = 500
 
@@ -106,7 +107,8 @@ export async function readIndexChanges(
   const cursor = cursors?.results[0] as CursorWithReorg | undefined
   if (cursor === undefined || cursor.scope !== indexKey) return undefined
   if (position === undefined || block < 0) {
-    if (cursor.head - cursor.block > MAX_START_LAG_BLOCKS) return undefined
+    const lagSeconds = Date.now() / 1_000 - cursor.timestamp
+    if (cursor.head - cursor.block > MAX_START_LAG_BLOCKS && lagSeconds > MAX_START_LAG_SECONDS) return undefined
     return { kind: 'start', block: cursor.block, hash: cursor.hash, reorg: cursor.reorg ?? 0 }
   }
   if (reorgs && reorgs.results.length > 0) return { kind: 'reorgs', reorgs: reorgs.results as IndexReorg[] }

@@ -38,8 +38,11 @@ export type IndexPosition = {
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
 export type IndexReorg = { id: number; ancestor: number; lost: number }
 
-/** How many blocks an event in a list of trades can be ahead of the log. Ids further ahead cause no reads. */
-const MAX_BLOCKS_AHEAD = 1_000
+/**
+ * How many blocks an event in a list of trades can be ahead of the log: those of ten minutes at twenty a second. Ids
+ * further ahead cause no reads.
+ */
+const MAX_BLOCKS_AHEAD = 12_000
 
 export type EventLog = ReturnType<typeof openEventLog>
 

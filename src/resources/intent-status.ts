@@ -129,9 +129,9 @@ export const intentStatus = z
   .object({
     digest: hashOut.meta({ description: 'EIP-712 digest' }),
     kind: z.enum(signedKinds),
-    state: z.enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final']).meta({
+    state: z.enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final', 'dropped']).meta({
       description:
-        'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal',
+        'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal. dropped: nodes accepted it, but the sequencer leaves it out; nothing was executed, and its nonce on the chain is free',
     }),
     agentId: digits('For a registration, once mined').optional(),
     signer: addressOut
@@ -151,7 +151,7 @@ export const intentStatus = z
     refusal: z
       .object({ code: z.string(), error: z.string(), remedy: z.string().optional() })
       .optional()
-      .meta({ description: 'Why nothing was executed; only if rejected or reverted' }),
+      .meta({ description: 'Why nothing was executed; only if rejected, reverted or dropped' }),
     createdAt: unixSeconds("When received, by the service's clock"),
     updatedAt: unixSeconds("When its state last changed, by the service's clock"),
   })

@@ -1,4 +1,4 @@
-import { isRateLimit } from './node-errors.ts'
+import { isRateLimit, type RpcError } from './node-errors.ts'
 
 const NUMBER = '(0x[0-9a-f]+|\\d+)'
 const AMOUNT = '(\\d[\\d,_]*)\\s*(k)?'
@@ -36,6 +36,16 @@ export const isOverload = (message: string): boolean =>
 /** Returns whether a node rejects `eth_getLogs` because its filter has too many topics, whatever the range. */
 export const isTopicLimit = (message: string): boolean =>
   /\b(max|limit|exceed|too many|more than).*\btopics?\b/i.test(message)
+
+/**
+ * How often a request for logs is sent again that a node refuses although it is not asked too often: some public nodes
+ * refuse up to half of them at any pace and any range.
+ */
+export const REFUSED_SENDS = 5
+
+/** Returns whether a node refuses `eth_getLogs` for now, and does not ask for a pause. */
+export const isRefusedForNow = (error: RpcError | undefined): boolean =>
+  error !== undefined && isOverload(error.message) && !isRateLimit(error)
 
 /** Nodes that limit the number of logs, and return the first ones without an error, have such limits. */
 const TRUNCATED_MULTIPLE = 1_000

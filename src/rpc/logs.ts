@@ -1,5 +1,5 @@
 import { type Address, type Hex, hexToNumber } from 'viem'
-import { mayBeTruncated } from './log-range-size.ts'
+import { isRefusedForNow, mayBeTruncated, REFUSED_SENDS } from './log-range-size.ts'
 import { unreachable } from './node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
@@ -59,8 +59,10 @@ async function requestLogs(
   filter: LogFilter,
   range: { fromBlock: bigint; toBlock: bigint },
 ): Promise<NodeLog[] | undefined> {
-  const response = await rpc.call(logsRequest(filter, range)).catch(() => undefined)
-  return response?.result
+  for (let sends = 1; ; sends++) {
+    const response = await rpc.call(logsRequest(filter, range)).catch(() => undefined)
+    if (sends >= REFUSED_SENDS || !isRefusedForNow(response?.error)) return response?.result
+  }
 }
 
 /**

@@ -149,7 +149,7 @@ async function readAllLogs(rpc: RpcTransport, headers: readonly NodeHeader[]): P
 }
 
 /** Returns a function that tells whether a filter selects a log. */
-function isSelectedBy({ address, topics }: LogFilter): (log: NodeLog) => boolean {
+export function isSelectedBy({ address, topics }: LogFilter): (log: NodeLog) => boolean {
   const isOneOf = (choice: Hex | readonly Hex[] | null, value: Hex | undefined) =>
     choice === null || [choice].flat().some(each => each.toLowerCase() === value?.toLowerCase())
   return log => isOneOf(address, log.address) && topics.every((choice, index) => isOneOf(choice, log.topics[index]))

@@ -287,6 +287,14 @@ export const logsRequest = (
   isSplit: true,
 })
 
+/** Requests the logs from a block on, up to the newest one of the node. */
+export const newLogsRequest = (filter: LogFilter, fromBlock: number): RpcRequest<NodeLog[]> => ({
+  method: 'eth_getLogs',
+  params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: 'latest' }],
+  isResult: listOf(isLog),
+  isSplit: true,
+})
+
 /**
  * Requests the logs of one block by its hash: a node that does not know the block returns an error, never an empty
  * list.

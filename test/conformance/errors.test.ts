@@ -26,7 +26,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import type { TrackPolicy, TradePolicyLimits } from '../../devnet/suite-config.ts'
 import { errorCodes } from '../../src/errors/catalogue.ts'
-import type { RelayOutcome, RelayRequest } from '../../src/executor/relay-types.ts'
+import { DROPPED, type RelayOutcome, type RelayRequest } from '../../src/executor/relay-types.ts'
 import { minedOrRefusal } from '../../src/intents/mined-or-refusal.ts'
 import {
   chain,
@@ -325,6 +325,7 @@ const caused: Record<string, () => Promise<string>> = {
   SUBMISSION_REVERTED: () => codeOfOutcome({ state: 'reverted', hash: '0x00' }),
   SUBMISSION_UNKNOWN: () => codeOfOutcome({ state: 'unknown' }),
   SUBMISSION_FAILED: () => codeOfOutcome({ state: 'unsent' }),
+  TRANSACTION_DROPPED: () => codeOfOutcome({ state: 'rejected', message: DROPPED }),
   EXECUTOR_PAUSED: () => codeOfOutcome({ state: 'paused', retryAfterSeconds: 1 }),
   EXECUTOR_BUSY: () => codeOfOutcome({ state: 'busy', retryAfterSeconds: 1 }),
   GAS_BUDGET_EXHAUSTED: () =>

@@ -225,7 +225,7 @@ function isCorrected(
   const status = statuses.get(digest)
   const isMoved = hasForeignUse || hasActiveOwner || orders !== undefined
   if (!lostBlocks || status === undefined || !isMoved) return false
-  if (executed === undefined) return status.state === 'rejected' || status.state === 'reverted'
+  if (executed === undefined) return ['rejected', 'reverted', 'dropped'].includes(status.state)
   const isExecuted = status.state === 'mined' || status.state === 'final'
   return (
     isExecuted &&

@@ -1,7 +1,9 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Hex, hexToBigInt, keccak256, numberToHex } from 'viem'
+import { type Hex, hexToBigInt, keccak256, numberToHex, parseTransaction } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
+import type { IntentRecord } from '../../src/executor/intent-record.ts'
+import { presentIntentRecord } from '../../src/executor/present-intent.ts'
 import type { RelayOutcome } from '../../src/executor/relay-types.ts'
 import {
   chain,
@@ -332,6 +334,31 @@ describe('a chain', () => {
       expect(await stub.findTransaction(replaced)).toMatchObject({ isPending: false, replacedBy: hash })
     expect(attempts.length).toBeGreaterThan(1)
     expect(await stub.findTransaction(hash)).not.toHaveProperty('replacedBy')
+  })
+
+  test('whose sequencer filters a transaction without a trace ends its intent as dropped, and frees the nonce', async () => {
+    const { executor, account } = newLane()
+    await relayUntilMined(executor, newRequest())
+    const [filtered, next] = [newRequest(), newRequest()]
+    node.fault = async ({ method, params: [raw] }, forward) => {
+      if (!isSend(method) || parseTransaction(raw as Hex).data !== filtered.call.data) return forward()
+      return Response.json({ jsonrpc: '2.0', id: 1, result: keccak256(raw as Hex) })
+    }
+    expect(await executor.relay(filtered)).toMatchObject({ state: 'unknown' })
+    const found = () => executor.find(filtered.by, filtered.digest)
+    await vi.waitFor(async () => expect(await found()).toMatchObject({ state: 'rejected' }), { timeout: 120_000 })
+    const record = await found()
+    expect(presentIntentRecord({ ...(record as IntentRecord), kind: 'open' })).toMatchObject({
+      state: 'dropped',
+      refusal: { code: 'TRANSACTION_DROPPED' },
+      attempts: [
+        { purpose: 'call', state: 'replaced' },
+        { purpose: 'cancel', state: 'mined' },
+      ],
+    })
+    await relayUntilMined(executor, next)
+    expect(await Promise.all([filtered, next].map(executionsOf))).toEqual([0n, 1n])
+    expect(await nonceOf(account.address)).toBe(3)
   })
 
   test('that passes the deadline first does not execute the intent, and its nonce is filled', async () => {

@@ -84,7 +84,7 @@ async function lookUp<Receipt>(http: Http, { digest, kind, path }: Submission): 
   }
   const { state, refusal } = intent
   if (state === 'mined' || state === 'final') return { kind: 'executed', receipt: receiptOf(intent, path) as Receipt }
-  if (state === 'rejected' || state === 'reverted')
+  if (state === 'rejected' || state === 'reverted' || state === 'dropped')
     return { kind: 'refused', error: errorOfResponse(400, new Headers(), refusal) }
   return { kind: 'pending' }
 }
@@ -103,7 +103,7 @@ function receiptOf({ agentId, positionId, transactionHash, blockNumber, ...inten
  */
 export async function isVoid(http: Http, digest: Hex): Promise<boolean> {
   const state = await stateOf(http, digest)
-  return state === undefined || state === 'rejected' || state === 'reverted'
+  return state === undefined || state === 'rejected' || state === 'reverted' || state === 'dropped'
 }
 
 /** Whether the service says that a message is executed, by any poster. */

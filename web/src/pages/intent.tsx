@@ -225,7 +225,7 @@ function SignedMessage({ intent: { kind, agentId, transactionHash } }: { intent:
 }
 
 const toneOf = (state: Intent['state']) =>
-  state === 'final' || state === 'mined' ? 'good' : state === 'rejected' || state === 'reverted' ? 'bad' : 'quiet'
+  state === 'final' || state === 'mined' ? 'good' : state in TAKEN ? 'bad' : 'quiet'
 
 const ORDER = ['received', 'prepared', 'sent', 'mined', 'final'] as const
 const TEXTS = {
@@ -236,7 +236,12 @@ const TEXTS = {
   final: 'Its block is too deep for a reorg.',
 }
 /** The steps before a failure that were taken for certain. */
-const TAKEN = { rejected: 1, reverted: 3 }
+const TAKEN = { rejected: 1, reverted: 3, dropped: 3 }
+const ENDS = {
+  rejected: 'Nothing was executed.',
+  reverted: 'It was mined without effect.',
+  dropped: 'The sequencer left it out; nothing was executed.',
+}
 
 function stepsOf({ state, createdAt, blockNumber }: Intent): Step[] {
   const block = blockNumber === undefined ? '' : ` Block ${Number(blockNumber).toLocaleString('en')}.`
@@ -248,9 +253,9 @@ function stepsOf({ state, createdAt, blockNumber }: Intent): Step[] {
     ) : (
       TEXTS[name] + (name === 'mined' ? block : '')
     )
-  if (state === 'rejected' || state === 'reverted') {
+  if (state === 'rejected' || state === 'reverted' || state === 'dropped') {
     const taken = ORDER.slice(0, TAKEN[state]).map(name => ({ name, text: textOf(name), state: 'done' as const }))
-    const text = state === 'rejected' ? 'Nothing was executed.' : `It was mined without effect.${block}`
+    const text = ENDS[state] + (state === 'reverted' ? block : '')
     return [...taken, { name: state, text, state: 'failed' }]
   }
   const reached = ORDER.indexOf(state)

@@ -151,7 +151,7 @@ class Transport:
             ids = ("agentId", "positionId", "transactionHash", "blockNumber")
             names = (*ids, "fill", "realizedPnlUsdc", "pendingRules")
             return "executed", {**{name: intent[name] for name in names if name in intent}, **_order_of(submission)}
-        if state in ("rejected", "reverted"):
+        if state in ("rejected", "reverted", "dropped"):
             return "refused", error_of_response(400, {}, intent.get("refusal"))
         return "pending", None
 
