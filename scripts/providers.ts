@@ -4,14 +4,14 @@ import { prepareService } from '../test/faults/service.ts'
 import { runOnGeth } from '../test/providers/geth-runs.ts'
 import { updateOperationsPage } from '../test/providers/operations-table.ts'
 import { type ProviderName, providerNames } from '../test/providers/profiles.ts'
-import { type ProviderResult, resultOf, writeResults } from '../test/providers/results.ts'
+import { type ProviderResult, readResults, resultOf, writeResults } from '../test/providers/results.ts'
 import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
 
 // `npm run providers -- [--profile lagging-pool] [--seed 1] [--rounds 5] [--traffic]`: the service behind a proxy that
 // behaves like a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false
 // answer, a lost or a doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures
-// what the service asks of the provider while it is idle, with an open position and with a stream; for all profiles,
-// that writes test/providers/results.json and the table of docs/operations.md. `--node geth --geth <path> [--nginx
+// what the service asks of the provider while it is idle, with an open position and with a stream, and writes that into
+// test/providers/results.json and the table of docs/operations.md. `--node geth --geth <path> [--nginx
 // <path>] [--run frozen]` takes two go-ethereum nodes instead, on which blocks are rewound and replaced, and which lag
 // and freeze.
 const { values } = parseArgs({
@@ -41,7 +41,8 @@ const SETTLE_MS = 30_000
 const CRON_MS = 60_000
 /** Minutes of the hour: in the first one the cron trigger checks readiness, in the other it does not. */
 const [CHECKING_MINUTE, ORDINARY_MINUTE] = [0, 1]
-const STREAM_MS = 20_000
+/** The index reads settled blocks, and audits, once in that time. */
+const STREAM_MS = 60_000
 
 // What was started ends with this process: the nodes of a chain have handlers of `exit`.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
@@ -124,10 +125,8 @@ try {
     for (let start = 0; start < names.length; start += PROFILES_AT_ONCE)
       results.push(...(await Promise.all(names.slice(start, start + PROFILES_AT_ONCE).map(measure))))
     console.log(JSON.stringify(results, undefined, 2))
-    if (names.length === providerNames.length) {
-      writeResults(results)
-      updateOperationsPage(results)
-    }
+    writeResults(results)
+    updateOperationsPage(readResults())
   } else for (const name of names) await withRig(name, rig => trade(name, rig))
 } finally {
   service.remove()

@@ -97,7 +97,7 @@ export const slowFiles = [
 /**
  * Files that `npm run test:slow` runs on a chain with ten blocks a second, as a dose of `npm test -- --block-time 100`.
  */
-export const fastBlockFiles = ['test/integration/events.test.ts', 'test/integration/trades.test.ts']
+export const fastBlockFiles = ['test/integration/events.test.ts']
 export const FAST_BLOCK_MS = '100'
 
 /**

@@ -32,6 +32,10 @@ const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
   'no-batch': { provider: 'a node without batches', plan: 'nothing more; each call is one HTTP request' },
   'l1-gas-spike': { provider: 'Arbitrum while L1 is expensive', plan: 'gas: see above' },
   'quiet-chain': { provider: 'a chain that makes blocks only for transactions', plan: 'nothing more' },
+  'robinhood-public': {
+    provider: 'the public node of Robinhood Chain: ten blocks a second, half of the log requests refused, short state',
+    plan: 'nothing; as a fallback, because it promises nothing',
+  },
 }
 
 const HOURS = 730

@@ -9,6 +9,14 @@ export type ProviderProfile = {
   lagBlocks: readonly [least: number, most: number]
   /** The largest range of `eth_getLogs`, with the message that rejects a larger one. */
   logs?: { maxBlocks: number; message: string }
+  /** The most logs that one request returns; more are refused. */
+  maxLogs?: number
+  /** The share of requests for logs that are refused, whatever their pace and range. */
+  refusedLogs?: number
+  /** The share of HTTP requests that get a text with the status 200. */
+  textShare?: number
+  /** Of how many blocks the node has the state; it calls that of older ones missing metadata. */
+  stateBlocks?: number
   /** The most calls in one batch; 1 rejects batches. */
   maxBatch: number
   /** The share of HTTP requests that get a 429, its body and its Retry-After header. */
@@ -23,6 +31,8 @@ export type ProviderProfile = {
   isArbitrum: boolean
   /** The gas for L1 data that estimates and receipts contain, normally and while L1 is expensive. */
   l1Gas: { normal: number; spike: number }
+  /** The milliseconds between two blocks, with transactions or without. */
+  blockMs: number
   /** The chain makes blocks only for transactions, and its clock stands still in between. */
   isQuiet: boolean
 }
@@ -38,6 +48,7 @@ const own: ProviderProfile = {
   finalizedBlocks: 64,
   isArbitrum: false,
   l1Gas: { normal: 0, spike: 0 },
+  blockMs: 250,
   isQuiet: false,
 }
 
@@ -51,7 +62,7 @@ const arbitrum: ProviderProfile = {
 
 /**
  * The profiles by name. Limits are the documented ones of the providers' smallest plans; lag is what their pools show
- * at Arbitrum's four blocks a second.
+ * at Arbitrum's four blocks a second, and at Robinhood Chain's ten in the profile of its public node.
  */
 export const profiles = {
   'alchemy-free': {
@@ -92,6 +103,18 @@ export const profiles = {
   'no-batch': { ...own, maxBatch: 1, hasSyncSend: false },
   'l1-gas-spike': { ...arbitrum, l1Gas: { normal: 60_000, spike: 4_000_000 } },
   'quiet-chain': { ...arbitrum, isQuiet: true },
+  'robinhood-public': {
+    ...arbitrum,
+    replicas: 4,
+    lagBlocks: [0, 2],
+    logs: { maxBlocks: 10_000, message: 'block range exceeds 10000' },
+    maxLogs: 10_000,
+    refusedLogs: 0.5,
+    textShare: 0.01,
+    stateBlocks: 1_800,
+    finalizedBlocks: 7_800,
+    blockMs: 100,
+  },
 } as const satisfies Record<string, ProviderProfile>
 
 export type ProviderName = keyof typeof profiles

@@ -69,7 +69,7 @@ export async function startProviderProxy(
   { profile: first, seed }: { profile: ProviderProfile; seed: number },
 ): Promise<ProviderProxy> {
   const counts: ProviderProxy['counts'] = { calls: new Map(), requests: 0, bytes: 0, limits: new Map() }
-  let profile = first
+  let profile: ProviderProfile = first
   const replicas: number[] = []
   const frozenViews = new Map<number, number>()
   let ordinal = 0
@@ -115,6 +115,10 @@ export async function startProviderProxy(
     const rejected = rejectionOf(method, params)
     if (rejected) return rejected
     const view = await viewOf(replica)
+    if (method === 'eth_getLogs' && randomOf('logs', seed, ordinal++).chance(profile.refusedLogs ?? 0)) {
+      count(counts.limits, 'logs')
+      return { error: { code: -32005, message: 'the request exceeds the capacity of the node' } }
+    }
     if (method === 'eth_blockNumber') return { result: numberToHex(view) }
     if (method === 'eth_getLogs') return readLogs(params[0] as Record<string, unknown>, view)
     if (method.startsWith('eth_sendRawTransaction')) return send(method, params)
@@ -127,6 +131,10 @@ export async function startProviderProxy(
       return method === 'eth_getBlockByNumber'
         ? { result: null }
         : { error: { code: -32000, message: 'header not found' } }
+    if (method !== 'eth_getBlockByNumber' && view - number > (profile.stateBlocks ?? Number.POSITIVE_INFINITY)) {
+      count(counts.limits, 'state')
+      return { error: { code: -32000, message: 'metadata is not found' } }
+    }
     const reply = await forward(method, [...params.slice(0, index), numberToHex(number), ...params.slice(index + 1)])
     if (method === 'eth_estimateGas' && reply.result !== undefined)
       return { result: numberToHex(hexToNumber(reply.result as Hex) + l1Gas()) }
@@ -164,9 +172,12 @@ export async function startProviderProxy(
       return { error: { code: -32600, message: profile.logs.message } }
     }
     if (from > view) return { result: [] }
-    return forward('eth_getLogs', [
+    const reply = await forward('eth_getLogs', [
       { ...filter, fromBlock: numberToHex(from), toBlock: numberToHex(Math.min(to, view)) },
     ])
+    if (((reply.result ?? []) as unknown[]).length <= (profile.maxLogs ?? Number.POSITIVE_INFINITY)) return reply
+    count(counts.limits, 'log results')
+    return { error: { code: -32005, message: `query returned more than ${profile.maxLogs} results` } }
   }
 
   /** Hands a transaction to the sequencer, which rejects one that cannot pay for its L1 data. */
@@ -240,6 +251,10 @@ export async function startProviderProxy(
     if (profile.throttle && randomOf('throttle', seed, counts.requests).chance(profile.throttle.share)) {
       count(counts.limits, '429')
       return refuse(response, profile.throttle)
+    }
+    if (randomOf('text', seed, counts.requests).chance(profile.textShare ?? 0)) {
+      count(counts.limits, 'text')
+      return void response.writeHead(200, { 'content-type': 'text/plain' }).end('Too many requests, slow down')
     }
     const replyTo = async (call: Call, replica?: number) => ({
       jsonrpc: '2.0',

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { computeUnitsOf } from '../../bench/compute-units.ts'
-import type { ProviderName } from './profiles.ts'
+import { type ProviderName, providerNames } from './profiles.ts'
 import type { ProviderReport, ProviderTraffic } from './run.ts'
 
 /** What `npm run providers` measured behind a provider. Hourly figures are calls, each of a batch counted. */
@@ -83,7 +83,11 @@ export function resultOf(
 
 const file = join(import.meta.dirname, 'results.json')
 
-export const writeResults = (results: readonly ProviderResult[]): void =>
-  writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`)
+/** Writes the results of some profiles, and keeps those of the others. */
+export function writeResults(results: readonly ProviderResult[]): void {
+  const known = new Map([...readResults(), ...results].map(result => [result.profile, result]))
+  const inOrder = providerNames.flatMap(name => known.get(name) ?? [])
+  writeFileSync(file, `${JSON.stringify(inOrder, undefined, 2)}\n`)
+}
 
 export const readResults = (): ProviderResult[] => JSON.parse(readFileSync(file, 'utf8')) as ProviderResult[]

@@ -31,15 +31,15 @@ export type ProviderTraffic = { calls: Record<string, number>; bytes: number; se
 export type ProviderRig = Awaited<ReturnType<typeof startProviderRig>>
 
 const CHAIN_ID = 421_614
-const BLOCK_MS = 250
 const SPIKE_EVERY_MS = 4_000
 const INDEX_TIMEOUT_MS = 60_000
 const POLL_MS = 100
 
-/** Starts a chain at Arbitrum's pace, a provider in front of it and the service. */
+/** Starts a chain at the pace of the profile, a provider in front of it and the service. */
 export async function startProviderRig(start: StartService, { name, seed }: { name: ProviderName; seed: number }) {
   let profile: ProviderProfile = profiles[name]
-  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: BLOCK_MS, emptyBlockMs: BLOCK_MS })
+  const { blockMs } = profile
+  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs, emptyBlockMs: blockMs })
   devnet.marketMaker.pause()
   const { client, deployment } = devnet
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
@@ -111,6 +111,7 @@ export async function startProviderRig(start: StartService, { name, seed }: { na
       const wasQuiet = profile.isQuiet
       profile = profiles[next]
       proxy.become(profile)
+      await devnet.setBlockTime(profile.blockMs)
       if (profile.isQuiet !== wasQuiet) await makeQuiet(profile.isQuiet)
     },
     async stop(): Promise<void> {
