@@ -422,8 +422,8 @@ export function createChainFollower({
   }
 
   /**
-   * Sends a batch, and those requests again that the node refuses for no reason, with the last one: it shows whether the
-   * chain has changed since the others.
+   * Sends a batch, and again what the node refuses for no reason, with the last request: it shows whether the chain has
+   * changed since the others.
    */
   async function readAgainIfRefused(requests: readonly RpcRequest[]): Promise<RpcResponse[]> {
     const responses: RpcResponse[] = [...(await rpc.batch<RpcRequest[]>([...requests]))]
@@ -439,8 +439,8 @@ export function createChainFollower({
   }
 
   /**
-   * Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too. `newest`
-   * is a log that the chain has besides.
+   * Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too.
+   * `newest` is a log that the chain has besides.
    */
   async function append(
     to: { number: number; hash: Hex; timestamp: number },
