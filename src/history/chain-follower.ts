@@ -275,8 +275,8 @@ export function createChainFollower({
    * Reads the logs from the newest known one on, with one request whose response proves itself: a node that lists a log
    * has its block and those before it, and one that lists the known log is on the index's branch. So the index moves to
    * the last block with a log and never beyond: without logs, nothing is proved. Tokens' transfers are listed too, and
-   * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks are
-   * listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
+   * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks
+   * are listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
    * `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if the head must be
    * read: the response is unusable, or the chain may have changed.
    */
