@@ -155,7 +155,7 @@ const anvilArguments = ({
       )),
 ]
 
-/** Mines while it is on, at the pace that it has been given by then. Once `set(false)` has resolved, no block is being mined. */
+/** Mines at its pace while it is on. Once `set(false)` has resolved, no block is being mined. */
 function createMiner(rpcUrl: string, pace: { blockMs: number; emptyBlockMs: number }) {
   let timer: NodeJS.Timeout | undefined
   let mining: Promise<unknown> = Promise.resolve()

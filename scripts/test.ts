@@ -15,8 +15,8 @@ import {
 } from './test-projects.ts'
 
 // `npm test`: the contract tests and the projects of service tests, a few processes at a time, because service tests
-// mostly wait for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--block-time 100`, which goes with
-// all others, makes the embedded chains produce a block every 100 ms, with transactions or without. `--slow` runs what CI adds to
+// mostly wait for blocks. `npm test -- <vitest arguments>` runs only the selected tests. `--block-time 100`,
+// which goes with all others, makes the embedded chains produce a block every 100 ms. `--slow` runs what CI adds to
 // `npm test`; `--release` runs the rest; `--long` runs the tests of a variable size at full size, or of the files that
 // follow it. The output of a parallel process is printed when it exits. The last lines name the failures and count all
 // tests.

@@ -278,8 +278,8 @@ export function createChainFollower({
    * Reads the logs from the newest known one on, with one request whose response proves itself: a node that lists a log
    * has its block and those before it, and one that lists the known log is on the index's branch. So the index moves to
    * the last block with a log and never beyond: without logs, nothing is proved. Tokens' transfers are listed too, and
-   * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks are
-   * listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
+   * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks
+   * are listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
    * `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if the head must be
    * read: the response is unusable, or the chain may have changed.
    */
@@ -429,8 +429,8 @@ export function createChainFollower({
   }
 
   /**
-   * Sends a batch, and those requests again that the node refuses for no reason, with the last one: it shows whether the
-   * chain has changed since the others.
+   * Sends a batch, and again what the node refuses for no reason, with the last request: it shows whether the chain has
+   * changed since the others.
    */
   async function readAgainIfRefused(requests: readonly RpcRequest[]): Promise<RpcResponse[]> {
     const responses: RpcResponse[] = [...(await rpc.batch<RpcRequest[]>([...requests]))]
@@ -446,8 +446,8 @@ export function createChainFollower({
   }
 
   /**
-   * Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too. `newest`
-   * is a log that the chain has besides.
+   * Writes the rows of logs up to a block. Returns false if a log names a contract whose logs must be read too.
+   * `newest` is a log that the chain has besides.
    */
   async function append(
     to: { number: number; hash: Hex; timestamp: number },

@@ -43,7 +43,7 @@ export type Post = {
   timestamp: number
 }
 
-/** The log starts only once the index is this close to the head, in blocks or in time: trades of a backfill are no events. */
+/** The log starts only once the index is this close to the head, in blocks or in time: a backfill has no events. */
 const MAX_START_LAG_BLOCKS = 256
 const MAX_START_LAG_SECONDS = 300
 /** A read ends with the block that has this row, because events without a log are numbered at the end of a block. */
