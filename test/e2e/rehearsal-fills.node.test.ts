@@ -73,3 +73,49 @@ it('random ladders and orders within candles fill at most 12 basis points from t
   for (const { priceUsdc } of bought)
     expect(Math.min(...limits.map(limit => Math.abs(Number(priceUsdc) / limit - 1)))).toBeLessThanOrEqual(0.0012)
 })
+
+/** Writes the same prices as hourly and as daily candles, whose days span less than 4 %, and returns both files. */
+function writeBothLengths(days: number): [daily: string, hourly: string] {
+  let state = 3
+  const random = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+  const hours: { time: number; open: number; high: number; low: number; close: number }[] = []
+  let price = 100
+  for (let hour = 0; hour < days * 24; hour++) {
+    const close = Number((price * (1 + 0.009 * (random() - 0.5))).toFixed(4))
+    const [high, low] = [Math.max(price, close), Math.min(price, close)]
+    hours.push({ time: START + HOUR * hour, open: price, high, low, close })
+    price = close
+  }
+  const dailies = Array.from({ length: days }, (_, day) => {
+    const own = hours.slice(day * 24, day * 24 + 24)
+    return {
+      time: own[0]?.time ?? 0,
+      open: own[0]?.open ?? 0,
+      high: Math.max(...own.map(({ high }) => high)),
+      low: Math.min(...own.map(({ low }) => low)),
+      close: own.at(-1)?.close ?? 0,
+    }
+  })
+  const write = (name: string, candles: typeof hours) => {
+    const file = join(folder, name)
+    const rows = candles.map(({ time, open, high, low, close }) => [time, 'NVDA', open, high, low, close].join(','))
+    writeFileSync(file, `time,symbol,open,high,low,close\n${rows.join('\n')}\n`)
+    return file
+  }
+  return [write('daily.csv', dailies), write('hourly.csv', hours)]
+}
+
+it('daily candles and the shorter ones that they consist of give the same trades for rules that are 2 % away', async () => {
+  const played = []
+  for (const tape of writeBothLengths(24)) played.push(await rehearse(tape, 'test/support/daily-rules-agent.ts'))
+  const [daily, hourly] = played.map(({ trades }) => trades) as [Trade[], Trade[]]
+  const whatOf = ({ type, source, triggerBps }: Trade) => [type, source, triggerBps]
+  expect(daily.map(whatOf)).toEqual(hourly.map(whatOf))
+  expect(daily.filter(({ source }) => source === 'automation').length).toBeGreaterThan(2)
+  // Each is at most 12 basis points from the trigger, on either side.
+  for (const [index, { priceUsdc }] of daily.entries())
+    expect(Math.abs(Number(priceUsdc) / Number(hourly[index]?.priceUsdc) - 1)).toBeLessThanOrEqual(0.0024)
+})
