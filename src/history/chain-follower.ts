@@ -84,6 +84,8 @@ const FIRST_SETTLED_DEPTH = 1_000
 const FEW_BLOCKS = 10
 /** The most blocks that a step reads one by one. */
 const MAX_BLOCKS_ONE_BY_ONE = 100
+/** How long after a reorg a node below the head that showed it, or at the lost one, counts as not having noticed it. */
+const UNNOTICED_MS = 3_000
 /** How long nodes get, within a step, to learn of a block that another one has. */
 const LAGGING_NODE_MS = 500
 /**
@@ -127,6 +129,8 @@ export function createChainFollower({
    */
   let repairTo = -1
   let distrustedUntil = 0
+  /** The last reorg: when the index was rolled back, at which head, and from which one. */
+  let reorged: { at: number; head: number; lostHash: Hex | undefined } = { at: 0, head: 0, lostHash: undefined }
   /** How many topics a filter has at most: fewer once a node has limited them. */
   let maxTopics = FOLLOWED_TOPICS.length
 
@@ -161,6 +165,8 @@ export function createChainFollower({
       const isOnBranch = cursor === undefined || (head.number === cursor.block && head.hash === cursor.hash)
       return done(!isOnBranch && cursor !== undefined && (await rollBack(cursor, head.number)))
     }
+    const isUnnoticed = head.number < reorged.head || head.hash === reorged.lostHash
+    if (isUnnoticed && Date.now() - reorged.at < UNNOTICED_MS) return done(false)
     const settled = head.number - settledDepthAt(head)
     if (from <= settled && trustsRanges(from, head.number)) {
       const step = await readSettled(from, { settled, head, upTo }, named)
@@ -410,6 +416,7 @@ export function createChainFollower({
     const reorg = { ancestor: block, ancestorHash: hash, lost: from.block, lostHash: from.hash, at: nowSeconds() }
     await store.rollback(from, { block, hash, timestamp }, reorg)
     cursor = { ...from, block, hash, timestamp, final: Math.min(from.final, block) }
+    reorged = { at: Date.now(), head: headNumber, lostHash: from.hash }
     listener.onReorg(reorg)
   }
 
