@@ -116,6 +116,8 @@ const SETTLED_INTERVAL_MS = 60_000
 const MAX_DOUBTS = 3
 /** After this many refusals in a row, the head is read. */
 const MAX_REFUSALS = 8
+/** How long after a reorg a node below the head that showed it, or at the lost one, counts as not having noticed it. */
+const UNNOTICED_MS = 3_000
 /** How long nodes get, within a step, to learn of a block that another one has. */
 const LAGGING_NODE_MS = 500
 /**
@@ -170,6 +172,8 @@ export function createChainFollower({
    */
   let repairTo = -1
   let distrustedUntil = 0
+  /** The last reorg: when the index was rolled back, at which head, and from which one. */
+  let reorged: { at: number; head: number; lostHash: Hex | undefined } = { at: 0, head: 0, lostHash: undefined }
   /** How many topics a filter has at most: fewer once a node has limited them. */
   let maxTopics = FOLLOWED_TOPICS.length
 
@@ -217,6 +221,8 @@ export function createChainFollower({
       const isOnBranch = cursor === undefined || (head.number === cursor.block && head.hash === cursor.hash)
       return done(!isOnBranch && cursor !== undefined && (await rollBack(cursor, head.number)))
     }
+    const isUnnoticed = head.number < reorged.head || head.hash === reorged.lostHash
+    if (isUnnoticed && Date.now() - reorged.at < UNNOTICED_MS) return done(false)
     const settled = head.number - settledDepthAt(head)
     if (from <= settled && trustsRanges(from, head.number)) {
       const step = await readSettled(from, { settled, head, upTo }, named)
@@ -263,9 +269,13 @@ export function createChainFollower({
     paceFrom ??= head
   }
 
-  /** Returns whether the newest events may be read by their logs: blocks come fast, and the node takes their range. */
+  /**
+   * Returns whether the newest events may be read by their logs: blocks come fast, the node takes their range, and every
+   * replica has had the time to notice the last reorg.
+   */
   const followsEvents = (): boolean =>
     cursor !== undefined &&
+    Date.now() - reorged.at >= UNNOTICED_MS &&
     pace > MAX_HEADERS_PER_SECOND &&
     trustsRanges(cursor.block + 1, headNumber) &&
     headNumber + pace * MIN_PACE_SECONDS - (knownLog(cursor)?.number ?? cursor.block) < rangeSize.blocks()
@@ -574,6 +584,7 @@ export function createChainFollower({
     await store.rollback(from, { block, hash, timestamp }, reorg)
     cursor = { ...from, block, hash, timestamp, final: Math.min(from.final, block) }
     anchor = undefined
+    reorged = { at: Date.now(), head: headNumber, lostHash: from.hash }
     listener.onReorg(reorg)
   }
 

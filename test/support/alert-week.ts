@@ -5,8 +5,8 @@ import { histograms } from '../../src/metrics/families.ts'
 import type { Series } from './alert-rules.ts'
 
 // The metrics of a deployment in the week of Thanksgiving 2026, a sample a minute: a holiday, an early close, a
-// weekend, and what goes wrong in between. Prices and their age are judged by the service's own rules; the other figures are
-// what the exercises of docs/recovery.md show.
+// weekend, and what goes wrong in between. Prices and their age are judged by the service's own rules; the rest is what
+// the exercises of docs/recovery.md show.
 
 const START = Date.parse('2026-11-23T00:00:00-05:00') / 1_000
 const DAYS = 7

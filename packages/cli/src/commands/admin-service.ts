@@ -8,7 +8,7 @@ import { createCommand, createGroup } from './options.ts'
 
 type ServiceAdminOptions = AdminOptions & { url?: string }
 
-/** Commands of `ats admin` for the service: `replay`, `intake`, `lane`, `webhooks`, `journal`, `backup` and `restore`. */
+/** What `ats admin` does with the service: `replay`, `intake`, `lane`, `webhooks`, `journal`, `backup`, `restore`. */
 export const serviceCommands = (): Command[] => [
   replayCommand(),
   intakeCommand(),
