@@ -586,6 +586,7 @@ contract PriceSourcesTest is Test, Chainlink {
         feed.say(60e8, START);
         _sync(nvda);
         _assertPrice(nvda, 120e8, START, 1);
+        _assertRange(120e8, 120e8); // the feed is no second opinion on itself
     }
 
     /// The lower and the higher of all that is known is what shares are redeemed and made at.
