@@ -152,6 +152,7 @@ contract PriceOracle is PriceSources {
     /// @inheritdoc IPriceOracle
     function inheritFrom(address predecessor, address[] calldata assets) external onlyRole(DEFAULT_ADMIN_ROLE) {
         for (uint256 i = 0; i < assets.length; ++i) {
+            _checkSameSource(predecessor, assets[i]);
             (uint256 price, uint64 observedAt, uint80 roundId) = IPriceOracle(predecessor).peekPrice(assets[i]);
             Feed memory feed = _feeds[assets[i]];
             if (observedAt > feed.observedAt) {

@@ -33,6 +33,16 @@ const TARGETS = [
     contracts: ['src/TradeRouter.sol:TradeRouter'],
     tests: ['test/router/*.t.sol', 'test/{policy,findings,registry,lens,position}/*.t.sol'],
   },
+  ...['src/oracle/PriceSources.sol', 'src/libraries/StreamReport.sol'].map(file => ({
+    file,
+    contracts: ['src/PriceOracle.sol:PriceOracle'],
+    tests: ['test/oracle/*.t.sol', 'test/{findings/Reports,router/CarriedPrices}.t.sol'],
+  })),
+  {
+    file: 'src/BlockUptimeFeed.sol',
+    contracts: ['src/BlockUptimeFeed.sol:BlockUptimeFeed'],
+    tests: ['test/oracle/BlockUptimeFeed.t.sol'],
+  },
   ...['src/OrderBook.sol', 'src/libraries/OrderParts.sol'].map(file => ({
     file,
     contracts: ['src/OrderBook.sol:OrderBook'],

@@ -131,7 +131,7 @@ interface IPriceOracle {
     /// @notice Lets shares be priced with the average of a pool as well from now on; only the admin
     function setSecondOpinion(address asset, SecondOpinion calldata opinion) external;
 
-    /// @notice Continues the prices and rounds of the oracle that this one replaces; only the admin
+    /// @notice Continues the prices and rounds of the oracle that this one replaces; only the admin. The sources must be the same.
     /// @dev A position waits for a round above the one it was opened on: an oracle that starts again at round 1 would
     /// silence the exits of every older position. An asset keeps the newer one of the two prices and the higher round.
     function inheritFrom(address predecessor, address[] calldata assets) external;

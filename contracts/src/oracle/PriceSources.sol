@@ -102,6 +102,13 @@ abstract contract PriceSources is IPriceOracle, TwoStepAdmin {
         return _sources[asset].kind == SourceKind.Updater;
     }
 
+    /// @dev A new oracle must not hand an asset's prices back to the updater. An older oracle may know no sources.
+    function _checkSameSource(address predecessor, address asset) internal view {
+        try IPriceOracle(predecessor).sourceOf(asset) returns (Source memory source) {
+            if (keccak256(abi.encode(source)) != keccak256(abi.encode(_sources[asset]))) revert InvalidSource(asset);
+        } catch {}
+    }
+
     /// @dev Reverts with why a report is refused, but for its signatures.
     function _priceOf(bytes calldata report, bytes32 feedId, Stream memory stream, uint256 observedAt)
         internal

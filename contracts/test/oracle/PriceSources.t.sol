@@ -164,6 +164,23 @@ contract PriceSourcesTest is Test, Chainlink {
         oracle.setPrice(nvda, 221e8);
     }
 
+    function test_AnOracleThatContinuesAnotherDoesNotHandItsPricesBackToTheUpdater() public {
+        oracle.setSource(nvda, _day(50));
+        PriceOracle next = new PriceOracle(address(this));
+        address[] memory assets = new address[](2);
+        (assets[0], assets[1]) = (aapl, nvda);
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidSource.selector, nvda));
+        next.inheritFrom(address(oracle), assets);
+        next.setSource(nvda, _day(0));
+        vm.expectRevert(abi.encodeWithSelector(IPriceOracle.InvalidSource.selector, nvda));
+        next.inheritFrom(address(oracle), assets);
+        next.setSource(nvda, _day(50));
+        next.inheritFrom(address(oracle), assets);
+
+        vm.mockCallRevert(address(oracle), abi.encodeWithSelector(oracle.sourceOf.selector), "");
+        new PriceOracle(address(this)).inheritFrom(address(oracle), assets);
+    }
+
     // Reports
 
     function test_AnyAccountPostsAReport() public {
@@ -288,9 +305,18 @@ contract PriceSourcesTest is Test, Chainlink {
         bytes memory report = streams.encode(streams.report(V8, 120e18, OPEN));
         _refuse("", malformed);
         _refuse(new bytes(0xe0), malformed);
+        _refuse(bytes.concat(new bytes(30), hex"01"), malformed);
         _refuse(streams.signBytes(bytes.concat(report, bytes32(0))), malformed);
         _refuse(streams.signBytes(abi.encode(V8)), malformed);
         _refuse(streams.signBytes("V8"), malformed);
+        // A report that ends with its envelope, and one that would end a word after it
+        bytes memory ends = bytes.concat(new bytes(0x60), abi.encode(0xe0), new bytes(0x60), abi.encode(9 * 32), report);
+        vm.expectPartialRevert(IPriceOracle.ReportNotVerified.selector);
+        _post(ends);
+        assembly ("memory-safe") {
+            mstore(ends, sub(mload(ends), 0x20))
+        }
+        _refuse(ends, malformed);
         bytes memory payload = streams.signBytes(report);
         for (uint256 i; i < 4; ++i) {
             bytes memory broken = bytes.concat(payload);
@@ -577,6 +603,8 @@ contract PriceSourcesTest is Test, Chainlink {
 
         feed.say(0, START);
         _assertRange(120e8, 120e8);
+        feed.say(119e6, START - 25 hours);
+        _assertRange(119e8, 120e8);
         feed.say(119e6, START - 25 hours - 1);
         _assertRange(120e8, 120e8);
         feed.fallSilent();
