@@ -16,6 +16,8 @@ const chain = {
   id: CHAIN_ID,
   rpc: createTransport(['https://pool.example']),
   contracts: { Multicall3: ADDRESS },
+  tokens: {},
+  memory: { priceSources: { readAt: 0, byToken: new Map() } },
 } as unknown as Chain
 
 const transaction = { hash: HASH, from: ADDRESS, to: ADDRESS, input: '0x', blockNumber: '0x7' }
