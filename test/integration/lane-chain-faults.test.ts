@@ -2,8 +2,6 @@ import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runI
 import { env } from 'cloudflare:workers'
 import { type Hex, hexToBigInt, keccak256, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
-import { encodeWithPrices } from '../../src/chain/carried-prices.ts'
-import { parseConfig } from '../../src/config/config.ts'
 import type { RelayOutcome } from '../../src/executor/relay-types.ts'
 import {
   chain,
@@ -318,28 +316,6 @@ describe('a chain', () => {
       expect(await stub.findTransaction(replaced)).toMatchObject({ isPending: false, replacedBy: hash })
     expect(attempts.length).toBeGreaterThan(1)
     expect(await stub.findTransaction(hash)).not.toHaveProperty('replacedBy')
-  })
-
-  test('whose base fee exceeds the bid gets the call with its prices again, and the journal keeps it without', async () => {
-    const { executor } = newLane()
-    await relayUntilMined(executor, newRequest())
-    node.isMining = false
-    node.requests = []
-    const prices = { reports: [numberToHex(7, { size: 32 })], feeds: [] }
-    const request = newRequest({ prices })
-    const running = executor.relay(request)
-    await firstSend()
-    await chain('anvil_setNextBlockBaseFeePerGas', numberToHex(10n ** 12n))
-    node.isMining = true
-    await running
-    const { hash } = await relayUntilMined(executor, request)
-    const { input } = await chain<{ input: Hex }>('eth_getTransactionByHash', hash)
-    expect(input).toBe(
-      encodeWithPrices(parseConfig({ ...env }).chain?.contracts.PriceOracle ?? '0x', prices, request.call.data),
-    )
-    const { attempts = [], call } = (await executor.find(request.by, request.digest)) ?? {}
-    expect(attempts.length).toBeGreaterThan(1)
-    expect(call).toEqual(request.call)
   })
 
   test('that passes the deadline first does not execute the intent, and its nonce is filled', async () => {
