@@ -11,7 +11,7 @@ import type { Lane, WaitingAttempt } from './lane.ts'
 import type { Call } from './relay-types.ts'
 import { runsStrangersCode } from './requester.ts'
 import { cancelGas, signReplacement } from './sign-attempt.ts'
-import { feesOf } from './signing-account.ts'
+import { callOf, feesOf } from './signing-account.ts'
 import type { SimulationResult } from './simulation.ts'
 
 // Sends attempts. The same bytes may be sent any number of times; other bytes are sent only at the same nonce.
@@ -74,8 +74,10 @@ export async function raiseFee(lane: Lane, attempt: Attempt): Promise<boolean> {
   if (offered.maxFeePerGas >= asked.maxFeePerGas && offered.maxPriorityFeePerGas >= asked.maxPriorityFeePerGas)
     return false
   const intent = digest === null || purpose === 'cancel' ? undefined : lane.journal.intents.find(digest)
-  const next = intent?.prices ? await renewed(lane, intent, head) : intent && { call: intent.call, gas: attempt.gas }
-  if (intent && next === undefined) return false
+  const next = intent?.prices
+    ? await renewed(lane, attempt, intent, head)
+    : intent && { call: intent.call, gas: attempt.gas }
+  if (!isLatest(lane, attempt)) return false
   const replacement = await signReplacement(lane, attempt, next)
   sendUntilIncluded(lane, replacement).catch(logUnexpected)
   return true
@@ -121,10 +123,16 @@ export async function simulateNow(
   return { call, simulation }
 }
 
-/** Returns an intent's call with the newest prices and the gas that it needs; undefined if it does not pass. */
-async function renewed(lane: Lane, intent: JournalIntent, head: ChainHead) {
+/**
+ * Returns an intent's call with the newest prices and the gas that it needs, or as it was signed while that cannot be
+ * known; undefined, and the intent's reason, if the chain rejects it by now: then its nonce must become free.
+ */
+async function renewed(lane: Lane, { raw, gas }: Attempt, intent: JournalIntent, head: ChainHead) {
   const { call, simulation } = await simulateNow(lane, intent, head)
-  return simulation.kind === 'passed' ? { call, gas: simulation.gas } : undefined
+  if (simulation.kind === 'passed') return { call, gas: simulation.gas }
+  if (simulation.kind !== 'rejected') return { call: callOf(raw), gas }
+  lane.journal.intents.setReason(intent.digest, simulation.message)
+  return undefined
 }
 
 /** Replaces an attempt by a zero-value transfer. Whichever of the two is mined decides the intent's outcome. */

@@ -1,12 +1,16 @@
 import { evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { type Address, type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { encodeWithPrices } from '../../src/chain/carried-prices.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import {
   COUNTER_REVERT_DATA,
   chain,
   errorResponse,
   executionsOf,
+  firstSend,
   hashOf,
   isSend,
   losesConnection,
@@ -27,6 +31,28 @@ import { taskOf } from '../support/requesters.ts'
 const { newLane } = useLanes('lane-relay')
 
 describe('a relayed intent', () => {
+  test('that brings prices brings them again with a higher bid, and its journal keeps the call without them', async () => {
+    const { executor } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.isMining = false
+    node.requests = []
+    const prices = { reports: [numberToHex(7, { size: 32 })], feeds: [] }
+    const request = newRequest({ prices })
+    const running = executor.relay(request)
+    await firstSend()
+    await chain('anvil_setNextBlockBaseFeePerGas', numberToHex(10n ** 12n))
+    node.isMining = true
+    await running
+    const { hash } = await relayUntilMined(executor, request)
+    const { input } = await chain<{ input: Hex }>('eth_getTransactionByHash', hash)
+    expect(input).toBe(
+      encodeWithPrices(parseConfig({ ...env }).chain?.contracts.PriceOracle ?? '0x', prices, request.call.data),
+    )
+    const { attempts = [], call } = (await executor.find(request.by, request.digest)) ?? {}
+    expect(attempts.length).toBeGreaterThan(1)
+    expect(call).toEqual(request.call)
+  })
+
   test('is mined, and its outcome has the hash and the logs of the receipt', async () => {
     const { executor } = newLane()
     const request = newRequest()
