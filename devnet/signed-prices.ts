@@ -11,8 +11,8 @@ const CREDENTIALS = { key: '00000000-0000-4000-8000-000000000059', secret: 'secr
 const REPORT_UNIT = 10n ** 10n
 
 /**
- * Starts the provider of signed reports of an embedded chain: at the time of the newest block, each stream says the price
- * that the oracle has of its token, until another one is set.
+ * Starts the provider of signed reports of an embedded chain: at the time of the newest block, each stream says the
+ * price that the oracle has of its token, until another one is set.
  */
 export async function startReports(
   client: PublicClient,

@@ -144,7 +144,7 @@ export type ProtocolContracts = Record<
   Address
 >
 
-/** The contracts that ours adds. A deployment may have no order book, since agents trade without one, and few have a block count. */
+/** The contracts that ours adds. A deployment may have no order book, and few have a block count. */
 export type ExtensionContracts = Record<
   'Timelock' | 'TradePolicy' | 'PromotionCriteria' | 'OwnerControls' | 'ServiceReader',
   Address

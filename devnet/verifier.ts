@@ -28,8 +28,8 @@ export async function deployVerifier(sender: Sender): Promise<Address> {
 const SESSIONS = 3
 
 /**
- * Returns the source of a token of the embedded chain whose price is reported: the streams of 24/5 of a stock, one stream
- * of a plain token. The streams' numbers follow the token's place in the list, from 0.
+ * Returns the source of a token of the embedded chain whose price is reported: the streams of 24/5 of a stock, one
+ * stream of a plain token. The streams' numbers follow the token's place in the list, from 0.
  */
 export function reportedSource(index: number, isSharePrice: boolean): PriceSource {
   const ids = Array.from({ length: isSharePrice ? SESSIONS : 1 }, (_, session) =>

@@ -13,10 +13,9 @@ import { privateKeyToAccount } from 'viem/accounts'
 import { eip712DomainFields } from '../src/resources/typed-data.ts'
 import { randomReports } from '../test/support/random-reports.ts'
 
-// `npm run libraries`: libraries of other people read our streams, sign our messages, lint our descriptors and
-// decode price reports. `--
-// streams`, `-- signing`, `-- erc7730` or `-- reports` runs one part. Installs pinned versions from the package registries into a
-// temporary folder; a language whose toolchain is not there is named and left out.
+// `npm run libraries`: libraries of other people read our streams, sign our messages, lint our descriptors and decode
+// price reports. `-- streams`, `-- signing`, `-- erc7730` or `-- reports` runs one part. Installs pinned versions from
+// the package registries into a temporary folder; a language whose toolchain is not there is named and left out.
 
 const root = join(import.meta.dirname, '..')
 const programs = join(root, 'test/libraries')

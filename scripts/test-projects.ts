@@ -13,8 +13,8 @@ const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the
  * Solidity tests. They start in this order: long ones first, after a short one that fills the cache of transformed
- * modules for all. `fast` names every project but those of the lane and of reports, whose files all are in a list below;
- * a file that is in none runs in `npm test`.
+ * modules for all. `fast` names every project but those of the lane and of reports, whose files all are in a list
+ * below; a file that is in none runs in `npm test`.
  */
 export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
   fast: [

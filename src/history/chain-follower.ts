@@ -270,8 +270,8 @@ export function createChainFollower({
   }
 
   /**
-   * Returns whether the newest events may be read by their logs: blocks come fast, the node takes their range, and every
-   * replica has had the time to notice the last reorg.
+   * Returns whether the newest events may be read by their logs: blocks come fast, the node takes their range, and
+   * every replica has had the time to notice the last reorg.
    */
   const followsEvents = (): boolean =>
     cursor !== undefined &&

@@ -3,8 +3,8 @@ import { decodeReport as decodeByReference } from '@chainlink/data-streams-sdk'
 import { expect, inject, it } from 'vitest'
 import { randomReports } from '../support/random-reports.ts'
 
-// The provider's own decoder (npm `@chainlink/data-streams-sdk`) must read the same in each report. `npm run libraries --
-// reports` compares with that of another language.
+// The provider's own decoder (npm `@chainlink/data-streams-sdk`) must read the same in each report.
+// `npm run libraries -- reports` compares with that of another language.
 
 const REPORTS = inject('isLong') ? 10_000 : 1_000
 const asText = (fields: object) => Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, `${value}`]))
