@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { prepareService } from '../test/faults/service.ts'
 import { runOnGeth } from '../test/providers/geth-runs.ts'
-import { updateOperationsPage } from '../test/providers/operations-table.ts'
+import { updateOperationsPage } from '../test/providers/nodes-table.ts'
 import { type ProviderName, providerNames } from '../test/providers/profiles.ts'
 import { type ProviderResult, readResults, resultOf, writeResults } from '../test/providers/results.ts'
 import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
@@ -11,7 +11,7 @@ import { type ProviderRig, startProviderRig } from '../test/providers/run.ts'
 // behaves like a public provider, with honest agents; everything it told is compared with the chain. Exits 1 on a false
 // answer, a lost or a doubled event, or if fewer than 99 % of the operations succeed at once. `--traffic` also measures
 // what the service asks of the provider while it is idle, with an open position and with a stream, and writes that into
-// test/providers/results.json and the table of docs/operations.md. `--node geth --geth <path> [--nginx
+// test/providers/results.json and the table of docs/nodes.md. `--node geth --geth <path> [--nginx
 // <path>] [--run frozen]` takes two go-ethereum nodes instead, on which blocks are rewound and replaced, and which lag
 // and freeze.
 const { values } = parseArgs({

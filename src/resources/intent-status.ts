@@ -131,7 +131,7 @@ export const intentStatus = z
     kind: z.enum(signedKinds),
     state: z.enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final', 'dropped']).meta({
       description:
-        'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal. dropped: nodes accepted it, but the sequencer leaves it out; nothing was executed, and its nonce on the chain is free',
+        'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal. dropped: accepted by nodes, but left out by the sequencer; nothing was executed',
     }),
     agentId: digits('For a registration, once mined').optional(),
     signer: addressOut

@@ -86,7 +86,7 @@ export const price = z
     }),
     source: z.enum(PRICE_SOURCES).meta({
       description:
-        "Who could lie about it. updater: one key of the operator, within the oracle's bound. reports: the provider's signers together; each trade brings a newer one, so an old price is not in its way. feed: the operators of a push feed",
+        "Who could lie about it. updater: a key of the operator, within a bound. reports: the provider's signers; each trade brings a newer one. feed: the operators of a push feed",
     }),
   })
   .meta({ id: 'Price' })

@@ -644,6 +644,7 @@ const elsewhere: Record<string, readonly string[]> = {
   'integration/payment-ledger.test.ts': ['PAYMENT_ALREADY_USED', 'REGISTRATION_IN_FLIGHT'],
   'integration/payment-facilitator.test.ts': ['PAYMENT_PENDING', 'FACILITATOR_UNAVAILABLE'],
   'e2e/robinhood.node.test.ts': ['TRANSFER_REFUSED'],
+  'integration/price-reports.test.ts': ['PRICE_REPORTS_UNAVAILABLE', 'REPORT_EXPIRED'],
 }
 
 /** The codes that no request can cause on a correct deployment, by what would cause them. */
@@ -699,12 +700,28 @@ const unreachable: Record<string, readonly string[]> = {
     'INVALID_LIQUIDITY_POLICY',
     'INVALID_REQUEST_QUEUE',
     'INVALID_DEVIATION_BOUND',
+    'INVALID_SOURCE',
+    'STREAM_TAKEN',
+    'UNKNOWN_SCHEMA',
+    'NOT_UPDATER_SOURCE',
+    'NOT_FEED_SOURCE',
     'LIMIT_OUT_OF_RANGE',
     'ORACLE_ROUNDS_BEHIND',
     'SAFE_CAST_OVERFLOWED_INT_DOWNCAST',
     'SAFE_CAST_OVERFLOWED_UINT_TO_INT',
     'SAFE_CAST_OVERFLOWED_INT_TO_UINT',
     'SAFE_CAST_OVERFLOWED_UINT_DOWNCAST',
+  ],
+  "a provider of reports, a push feed or an issuer that fails: the contracts' own tests cause it": [
+    'REPORT_NOT_VERIFIED',
+    'MALFORMED_REPORT',
+    'UNKNOWN_STREAM',
+    'PRICE_FROM_FUTURE',
+    'MARKET_NOT_TRADING',
+    'SPREAD_TOO_WIDE',
+    'MULTIPLIER_UNKNOWN',
+    'PRICE_BEFORE_MULTIPLIER',
+    'FEED_PAUSED',
   ],
   'an administrator who replaces the contract that owners sign messages for': ['MANDATE_NOT_FOUND'],
   'calls that the service never makes: deposits, promotions, ownership, views by identity': [

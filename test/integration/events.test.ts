@@ -375,6 +375,7 @@ describe('a posted price', () => {
       timestamp: expect.stringMatching(/^\d+$/),
       blockNumber: expect.stringMatching(/^\d+$/),
       logIndex: expect.any(Number),
+      source: 'updater',
     })
     expect(first.id).toBe(`${first.data.blockNumber}-${first.data.logIndex}`)
     await post('MSFT')

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { readOperationsPage, withProviders } from '../providers/operations-table.ts'
+import { readOperationsPage, withProviders } from '../providers/nodes-table.ts'
 import { providerNames } from '../providers/profiles.ts'
 import { readResults } from '../providers/results.ts'
 
 describe('the results of npm run providers', () => {
   const results = readResults()
 
-  it('the results of npm run providers are those that docs/operations.md shows', () => {
+  it('the results of npm run providers are those that docs/nodes.md shows', () => {
     const page = readOperationsPage()
     expect(page).toBe(withProviders(page, results))
   })

@@ -4,7 +4,7 @@ import { table } from '../../bench/results-file.ts'
 import type { ProviderName } from './profiles.ts'
 import type { ProviderResult } from './results.ts'
 
-// Generates the table of providers in docs/operations.md from test/providers/results.json. A test compares them.
+// Generates the table of providers in docs/nodes.md from test/providers/results.json. A test compares them.
 
 /** What each profile stands for, and what to pay for there. */
 const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
@@ -30,7 +30,7 @@ const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
     plan: 'nothing more: deploy the `ServiceReader`',
   },
   'no-batch': { provider: 'a node without batches', plan: 'nothing more; each call is one HTTP request' },
-  'l1-gas-spike': { provider: 'Arbitrum while L1 is expensive', plan: 'gas: see above' },
+  'l1-gas-spike': { provider: 'Arbitrum while L1 is expensive', plan: 'gas: see operations.md' },
   'quiet-chain': { provider: 'a chain that makes blocks only for transactions', plan: 'nothing more' },
   'robinhood-public': {
     provider: 'the public node of Robinhood Chain: ten blocks a second, half of the log requests refused, short state',
@@ -39,7 +39,7 @@ const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
 }
 
 const HOURS = 730
-const file = join(import.meta.dirname, '../../docs/operations.md')
+const file = join(import.meta.dirname, '../../docs/nodes.md')
 const [START, END] = ['<!-- providers -->\n', '<!-- /providers -->']
 const figure = (value: number) => value.toLocaleString('en')
 const millions = (computeUnitsPerHour: number) => `${((computeUnitsPerHour * HOURS) / 1e6).toFixed(0)} M`
@@ -82,12 +82,12 @@ export function providersTable(results: readonly ProviderResult[]): string {
 /** Returns the page with the table of results. */
 export function withProviders(page: string, results: readonly ProviderResult[]): string {
   const [from, to] = [page.indexOf(START), page.indexOf(END)]
-  if (from < 0 || to < from) throw new Error('docs/operations.md has no part for the providers.')
+  if (from < 0 || to < from) throw new Error('docs/nodes.md has no part for the providers.')
   return `${page.slice(0, from)}${START}\n${providersTable(results)}\n\n${page.slice(to)}`
 }
 
 export const readOperationsPage = (): string => readFileSync(file, 'utf8')
 
-/** Writes the table into docs/operations.md. */
+/** Writes the table into docs/nodes.md. */
 export const updateOperationsPage = (results: readonly ProviderResult[]): void =>
   writeFileSync(file, withProviders(readOperationsPage(), results))
