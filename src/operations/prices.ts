@@ -12,7 +12,7 @@ export const getPrices = defineOperation(
     tool: {
       name: 'svc_get_prices',
       description:
-        'Returns oracle prices in USD and their source. While stale is true, nothing is bought, unless source is reports. Example: {"symbols":"NVDA,AAPL"}',
+        'Returns oracle prices in USD and their source. While stale, nothing is bought, unless source is reports. Example: {"symbols":"NVDA,AAPL"}',
     },
     method: 'get',
     path: '/prices',
