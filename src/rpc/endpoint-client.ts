@@ -176,7 +176,10 @@ export function createEndpoint(
 
   async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     if (!endpoint.acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
-    if (brokenBatches >= MAX_BROKEN_BATCHES) return sendWithoutBatch(requests, signal)
+    return brokenBatches < MAX_BROKEN_BATCHES ? sendTogether(requests, signal) : sendSuspected(requests, signal)
+  }
+
+  async function sendTogether(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     const bodies = requests.map(envelope)
     let hasReplied = false
     const parse = (replies: unknown): RpcResponse[] | undefined => {
@@ -199,11 +202,16 @@ export function createEndpoint(
       throw error
     })
     brokenBatches = 0
-    return responses ?? sendWithoutBatch(requests, signal)
+    if (responses) return responses
+    batchesPausedUntil = Date.now() + BATCH_PAUSE_MS
+    return sendOneByOne(requests, signal)
   }
 
-  /** Sends requests one by one because the node fails on batches: for a while, unless it fails on a request too. */
-  async function sendWithoutBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
+  /**
+   * Sends one request alone and then the others, because the node has dropped batches. If it responds to that one, it
+   * gets no batch for a while; otherwise batches are not the reason.
+   */
+  async function sendSuspected(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     brokenBatches = 0
     const first = await sendOneByOne(requests.slice(0, 1), signal)
     batchesPausedUntil = Date.now() + BATCH_PAUSE_MS

@@ -207,7 +207,10 @@ describe('transactions are resent', () => {
     node.requests = []
     await runDurableObjectAlarm(stub)
     await vi.waitFor(async () => expect(await nonceOf(executor.address)).toBe(13), { timeout: 120_000 })
-    expect(node.requests.map(sendsOf).filter(count => count > 0)).toEqual([4, 4, 4])
+    const sends = node.requests.map(sendsOf).filter(count => count > 0)
+    expect(sends.reduce((sum, count) => sum + count, 0)).toBe(12)
+    // The node has just dropped batches, so one of the three is sent one by one.
+    expect(sends.filter(count => count === 4).length).toBeGreaterThanOrEqual(2)
   })
 
   test('several in parallel and in the order of their nonces, if a node takes no batches and responds after inclusion', async () => {
