@@ -11,8 +11,8 @@ import { bundleModules } from './bundle-modules.ts'
 // app with the same libraries; `wrangler check startup` profiles both. Also the size of the largest page's scripts, and
 // the lines of each folder, and the width of comments. With `--lines`, only the last two. Exits with code 1 above a
 // budget.
-// 701 measured with stock tokens: multipliers, corporate actions, and tasks of MCP.
-const BUNDLE_KIB = 712
+// 720 measured with signed price reports, several pools for each token, and chains with ten blocks a second.
+const BUNDLE_KIB = 724
 const STARTUP_RATIO = 1.5
 // 92.2 measured: the desks render the terms of each message themselves, and each part of a page contains its own fault.
 const PAGE_SCRIPT_KB = 93
@@ -45,7 +45,7 @@ const LINES: Record<string, number> = {
   'src/readiness': 457,
   'src/requests': 209,
   'src/resources': 3_734,
-  'src/rpc': 2_428,
+  'src/rpc': 2_436,
   'src/scheduled': 458,
   'src/webhooks': 1_027,
   'packages/protocol': 6_320,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_192,
   lab: 1_671,
   rehearsal: 4_282,
-  test: 60_996,
+  test: 61_030,
   scripts: 6_756,
 }
 
