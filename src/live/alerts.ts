@@ -52,12 +52,12 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
   let knownLimits = new Map<Address, string>()
   let registeredVaults: readonly Address[] = Object.values(chain.vaults)
   /** Tokens that may have a corporate action ahead or just behind them: read once, and added to by announcements. */
-  let announcing: Promise<Set<Address>> | undefined
-  const readAnnouncing = () =>
-    (announcing ??= readAnnouncingTokens(db, chain.contracts.TokenRegistry).catch(error => {
-      announcing = undefined
-      throw error
-    }))
+  let announcedBefore: readonly Address[] | undefined
+  const announced = new Set<Address>()
+  const readAnnouncing = async (): Promise<Address[]> => {
+    announcedBefore ??= await readAnnouncingTokens(db, chain.contracts.TokenRegistry)
+    return [...announcedBefore, ...announced]
+  }
 
   /**
    * Returns the events for what changed since the last evaluation; `commit` stores the new state. Throws
@@ -255,9 +255,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 
   /** Notes tokens that announced a change of their multiplier, by events of the index. */
   function noteAnnouncements(tokens: readonly Address[]) {
-    if (tokens.length === 0) return
-    announcing = readAnnouncing().then(known => new Set([...known, ...tokens]))
-    announcing.catch(() => undefined) // the next evaluation reads them from the index
+    for (const token of tokens) announced.add(token)
   }
 
   return { applyTrades: positions.applyTrades, noteAnnouncements, forgetPositions: positions.forget, evaluate }
@@ -267,7 +265,7 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 const MAX_TOLD_ACTIONS = 32
 
 /** Reads the listed tokens whose last announced changes take effect later, or did so within the last days. */
-async function readAnnouncingTokens(db: D1Database, tokenRegistry: Address): Promise<Set<Address>> {
+async function readAnnouncingTokens(db: D1Database, tokenRegistry: Address): Promise<Address[]> {
   const since = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS
   const { results } = await db
     .prepare(
@@ -277,7 +275,7 @@ async function readAnnouncingTokens(db: D1Database, tokenRegistry: Address): Pro
     )
     .bind(tokenRegistry, since)
     .all<{ contract: Address }>()
-  return new Set(results.map(({ contract }) => contract))
+  return results.map(({ contract }) => contract)
 }
 
 type ActionState = 'announced' | 'effective' | 'replaced'
