@@ -46,7 +46,7 @@ function nextVersionOf(bundle: string): string {
       /(var migrations = \[)/,
       '$1{ name: "0000_next.sql", statements: ["CREATE TABLE IF NOT EXISTS next (id INTEGER PRIMARY KEY)"] },',
     ],
-    [/(var UPGRADES = \[\s*`[^`]+`)/, '$1, `ALTER TABLE intent ADD COLUMN next TEXT`'],
+    [/(var UPGRADES = \[[^\]]*["`])(\s*\])/, '$1, `ALTER TABLE intent ADD COLUMN next TEXT`$2'],
   ]
   let text = readFileSync(path, 'utf8')
   for (const [pattern, replacement] of changes) {
