@@ -48,7 +48,8 @@ class Nonces:
         states = []
         for key in undone:
             states.append("rejected" if is_from_chain else (yield from self._transport.state_of(key)))
-        if len(undone) < record.next - nonce or any(state not in (None, "rejected", "reverted", "dropped") for state in states):
+        is_undone = all(state in (None, "rejected", "reverted", "dropped") for state in states)
+        if len(undone) < record.next - nonce or not is_undone:
             raise _unsafe(f"at least {record.next}", nonce)
         record.next = nonce
         for key in undone:
