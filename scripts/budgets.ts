@@ -51,7 +51,7 @@ const LINES: Record<string, number> = {
   'packages/protocol': 6_320,
   'packages/client': 3_456,
   'packages/cli': 11_202,
-  'packages/python': 6_522,
+  'packages/python': 6_523,
   web: 13_611,
   reference: 2_731,
   'contracts/src': 12_847,
