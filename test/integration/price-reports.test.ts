@@ -53,8 +53,10 @@ async function create(creation: { abi: Abi; bytecode: Hex; args: readonly unknow
 }
 const usd = (price: bigint) => Number(price) / 1e8
 const now = async () => Number((await node.getBlock()).timestamp)
-/** Waits until the chain has reached a time, so that a report of now is newer than every one before. */
-const untilAfter = (time: number | bigint) => expect.poll(now).toBeGreaterThan(Number(time))
+/**
+ * Waits until a report of now is newer than those of a time and before. The service may use one of the last second again.
+ */
+const untilAfter = (time: number | bigint) => expect.poll(now, { timeout: 120_000 }).toBeGreaterThan(Number(time) + 1)
 const postAs = (payloads: Hex[]) =>
   chain.send(deployment.accounts.payer, { ...oracle, functionName: 'postReports', args: [payloads] })
 
