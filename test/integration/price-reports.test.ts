@@ -54,7 +54,8 @@ async function create(creation: { abi: Abi; bytecode: Hex; args: readonly unknow
 const usd = (price: bigint) => Number(price) / 1e8
 const now = async () => Number((await node.getBlock()).timestamp)
 /**
- * Waits until a report of now is newer than those of a time and before. The service may use one of the last second again.
+ * Waits until a report of now is newer than those of a time and before. The service may use one of the last second
+ * again.
  */
 const untilAfter = (time: number | bigint) => expect.poll(now, { timeout: 120_000 }).toBeGreaterThan(Number(time) + 1)
 const postAs = (payloads: Hex[]) =>
