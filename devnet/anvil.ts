@@ -16,7 +16,7 @@ export type Anvil = {
   exited: Promise<Error | undefined>
   /** Pauses and resumes mining. Once a pause has resolved, no block is being mined, and the chain can reorg. */
   setMining(mining: boolean): Promise<void>
-  /** Makes a block every so many milliseconds from now on, with transactions or without. */
+  /** Sets the block time from now on; blocks without transactions are made too. */
   setBlockTime(blockMs: number): Promise<void>
   stop(): Promise<void>
 }

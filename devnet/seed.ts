@@ -162,7 +162,7 @@ export async function seed(
   const updater = pipelinedSender(client, accounts.oracleUpdater.address)
   const oracle = { address: suite.contracts.PriceOracle, abi: priceOracleAbi }
   if (reportVerifier) {
-    // The first prices, until somebody brings a report: the forcer has its role beside every source.
+    // The forcer sets the first prices; they hold until the first report.
     for (const { token, price } of pools)
       await admin.write({ ...oracle, functionName: 'forcePrice', args: [token, price] })
   } else {

@@ -3,36 +3,28 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Address, createTestClient, http } from 'viem'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { listen } from '../support/event-stream.ts'
 import {
   executedIntentsOf,
   type RecoverableService,
+  type ServiceWithReceiver,
   SOON,
-  startReceiver,
-  startRecoverableService,
+  startServiceWithReceiver,
 } from '../support/recoverable-service.ts'
 
 // docs/recovery.md: the machine is lost, and a backup is not.
 
 const backups = mkdtempSync(join(tmpdir(), 'recovery-backup-'))
-let devnet: Devnet
+let devnet: ServiceWithReceiver['devnet']
 let service: RecoverableService
-let receiver: Awaited<ReturnType<typeof startReceiver>>
+let receiver: ServiceWithReceiver['receiver']
 let executor: Address
+let stop: ServiceWithReceiver['stop'] | undefined
 beforeAll(async () => {
-  devnet = await startDevnet({ blockMs: 150 })
-  service = await startRecoverableService(devnet.deployment, {
-    DEVELOPMENT_CHAIN: 'true', // allows receivers on this machine
-    WEBHOOK_LOCAL_TARGETS: 'true',
-  })
-  receiver = await startReceiver()
-  executor = devnet.deployment.accounts.executor.address
+  ;({ devnet, service, receiver, executor, stop } = await startServiceWithReceiver())
 })
 afterAll(async () => {
-  receiver?.stop()
-  await service?.remove()
-  await devnet?.stop()
+  await stop?.()
   rmSync(backups, { recursive: true, force: true })
 })
 

@@ -13,7 +13,7 @@ import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { freePort } from '../../devnet/anvil.ts'
 import type { Deployment } from '../../devnet/deployment.ts'
-import type { Devnet } from '../../devnet/index.ts'
+import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { asRealChain, workerVars } from '../../devnet/worker-vars.ts'
 import { readLanes } from '../../packages/cli/src/operator/journal.ts'
 import type { Body } from './body.ts'
@@ -234,6 +234,29 @@ export async function startReceiver() {
     stop() {
       server.closeAllConnections()
       server.close()
+    },
+  }
+}
+
+export type ServiceWithReceiver = Awaited<ReturnType<typeof startServiceWithReceiver>>
+
+/** Starts a chain with a block every 150 ms, a service of it, and a receiver that its webhooks may name. */
+export async function startServiceWithReceiver() {
+  const devnet = await startDevnet({ blockMs: 150 })
+  const service = await startRecoverableService(devnet.deployment, {
+    DEVELOPMENT_CHAIN: 'true', // allows receivers on this machine
+    WEBHOOK_LOCAL_TARGETS: 'true',
+  })
+  const receiver = await startReceiver()
+  return {
+    devnet,
+    service,
+    receiver,
+    executor: devnet.deployment.accounts.executor.address,
+    async stop() {
+      receiver.stop()
+      await service.remove()
+      await devnet.stop()
     },
   }
 }

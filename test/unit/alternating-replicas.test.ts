@@ -1,16 +1,11 @@
-import { type Address, type Hex, numberToHex, pad } from 'viem'
+import { type Hex, numberToHex, pad } from 'viem'
 import { afterEach, expect, it, vi } from 'vitest'
-import { createChain } from '../../src/chain/configured-chain.ts'
-import { parseConfig } from '../../src/config/config.ts'
-import { createChainFollower } from '../../src/history/chain-follower.ts'
-import { openIndexStore } from '../../src/history/store.ts'
-import { indexKeyOf, type Reorg } from '../../src/history/tables/cursor.ts'
-import { createSqliteD1 } from '../support/sqlite-d1.ts'
+import type { Reorg } from '../../src/history/tables/cursor.ts'
+import { followNode } from '../support/followed-node.ts'
 
 // After a reorg, replicas behind one URL change to the new branch one after the other.
 
 const [ANCESTOR, HEAD] = [90, 100]
-const NAMES = ['AgentRegistry', 'VaultTrackRegistry', 'FeeManager', 'TokenRegistry', 'PriceOracle']
 /** The branch of the replica that responds now, and its newest block. */
 let replica = { branch: 1, head: HEAD }
 
@@ -43,45 +38,8 @@ function resultOf(method: string, [param]: unknown[]): object {
 afterEach(() => void vi.unstubAllGlobals())
 
 async function startFollower() {
-  vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
-    const calls = JSON.parse(body)
-    const answer = ({ id, method, params }: { id: number; method: string; params: unknown[] }) => ({
-      jsonrpc: '2.0',
-      id,
-      ...resultOf(method, params),
-    })
-    return Response.json(Array.isArray(calls) ? calls.map(answer) : answer(calls))
-  })
-  const contracts = Object.fromEntries(NAMES.map((name, index) => [name, numberToHex(index + 1, { size: 20 })]))
-  const { chain: settings, trading } = parseConfig({
-    CHAIN_ID: '31337',
-    START_BLOCK: '1',
-    RPC_URL: 'https://node.example',
-    CONTRACTS: JSON.stringify(contracts),
-  })
-  if (settings === undefined) expect.unreachable()
-  const chain = createChain(settings, trading)
-  const store = openIndexStore(createSqliteD1().db, indexKeyOf(chain))
-  await store.migrate()
-  const none = () => new Set<Address>()
-  const named = {
-    vaults: none(),
-    ownerControls: none(),
-    orderBooks: none(),
-    routers: none(),
-    oracles: none(),
-    tokens: none(),
-  }
   const reorgs: Reorg[] = []
-  const { step } = createChainFollower({
-    chain,
-    store,
-    listener: { onAppend() {}, onReorg: reorg => reorgs.push(reorg) },
-    memory: {
-      read: async () => ({ key: indexKeyOf(chain), at: Date.now(), named, rangeBlocks: 2_000 }),
-      async write() {},
-    },
-  })
+  const { step } = await followNode(resultOf, { startBlock: 1, onReorg: reorg => reorgs.push(reorg) })
   /** Makes steps while a replica responds, and returns the hash of the cursor. */
   async function follow(next: typeof replica, steps = 1): Promise<Hex | undefined> {
     replica = next

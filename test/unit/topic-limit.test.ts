@@ -1,19 +1,13 @@
-import { type Address, type Hex, numberToHex, pad } from 'viem'
+import { type Hex, numberToHex, pad } from 'viem'
 import { afterEach, expect, it, vi } from 'vitest'
-import { createChain } from '../../src/chain/configured-chain.ts'
-import { parseConfig } from '../../src/config/config.ts'
-import { createChainFollower } from '../../src/history/chain-follower.ts'
 import { FOLLOWED_TOPICS } from '../../src/history/followed-events.ts'
-import { openIndexStore } from '../../src/history/store.ts'
-import { indexKeyOf } from '../../src/history/tables/cursor.ts'
 import { isTopicLimit } from '../../src/rpc/log-range-size.ts'
-import { createSqliteD1 } from '../support/sqlite-d1.ts'
+import { followNode } from '../support/followed-node.ts'
 
 // A node that limits the topics of a log filter, as some proxies do.
 
 const HEAD = 3_000
 const MAX_TOPICS = 10
-const NAMES = ['AgentRegistry', 'VaultTrackRegistry', 'FeeManager', 'TokenRegistry', 'PriceOracle']
 
 afterEach(() => void vi.unstubAllGlobals())
 
@@ -53,44 +47,7 @@ it('a fresh index behind a node that limits topics reads every event in several 
         return { error: { code: -32601, message: 'the method does not exist' } }
     }
   }
-  vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
-    const calls = JSON.parse(body)
-    const answer = ({ id, method, params }: { id: number; method: string; params: unknown[] }) => ({
-      ...{ jsonrpc: '2.0', id },
-      ...resultOf(method, params),
-    })
-    return Response.json(Array.isArray(calls) ? calls.map(answer) : answer(calls))
-  })
-  const { chain: settings, trading } = parseConfig({
-    CHAIN_ID: '31337',
-    RPC_URL: 'https://node.example',
-    CONTRACTS: JSON.stringify(
-      Object.fromEntries(NAMES.map((name, index) => [name, numberToHex(index + 1, { size: 20 })])),
-    ),
-  })
-  if (settings === undefined) expect.unreachable()
-  const chain = createChain(settings, trading)
-  const { db } = createSqliteD1()
-  const store = openIndexStore(db, indexKeyOf(chain))
-  await store.migrate()
-  const none = () => new Set<Address>()
-  const named = {
-    vaults: none(),
-    ownerControls: none(),
-    orderBooks: none(),
-    routers: none(),
-    oracles: none(),
-    tokens: none(),
-  }
-  const follower = createChainFollower({
-    chain,
-    store,
-    listener: { onAppend() {}, onReorg() {} },
-    memory: {
-      read: async () => ({ key: indexKeyOf(chain), at: Date.now(), named, rangeBlocks: 2_000 }),
-      async write() {},
-    },
-  })
+  const follower = await followNode(resultOf)
   let step = await follower.step('settled')
   for (let steps = 0; step.cursor === undefined && steps < 20; steps++) step = await follower.step('settled')
   expect(step.cursor).toMatchObject({ block: 1_999 })

@@ -21,7 +21,7 @@ interface IPriceOracle {
         OtherSource
     }
 
-    /// @notice Where an asset's prices come from; the forcing role works beside each
+    /// @notice Where an asset's prices come from; `forcePrice` works with each
     enum SourceKind {
         /// The holder of the updater role
         Updater,

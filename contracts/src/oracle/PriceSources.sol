@@ -229,6 +229,6 @@ abstract contract PriceSources is IPriceOracle, TwoStepAdmin {
         }
     }
 
-    /// @dev The deviation bound of the updater counts anew.
+    /// @dev Restarts the updater's deviation bound.
     function _forgetAnchors(address asset) internal virtual;
 }

@@ -94,8 +94,8 @@ contract ReportAttacksTest is ReportTest {
         assertEq(price, NVDA_PRICE);
     }
 
-    /// The executor holds the intent, and brings the report of the last 15 minutes that suits its own trades around it. It gains at
-    /// most what the price moved within the age, bounded by how far the pool may be from that report, and the signed slippage.
+    /// The executor moves the pool before and after the intent and chooses the report of the last 15 minutes that suits that. It gains
+    /// at most what the price moved within the age, bounded by how far the pool may be from that report, and the signed slippage.
     function test_Reports_AnExecutorThatChoosesTheReportGainsAtMostTheMoveWithinTheAgeAndTheSlippage() public {
         uint256[4] memory highs = [uint256(100), 101, 102, 103];
         uint256[2] memory lost;

@@ -49,7 +49,7 @@ export function createExamineCommand(run: (program: string[], options: ExamineOp
     .addOption(zoneOption())
     .addOption(pathOption())
     .addOption(
-      new Option('--windows <n>', 'also play the tape in so many parts').default(0).argParser(integer(0, 1_000)),
+      new Option('--windows <n>', 'also play the tape in this many parts').default(0).argParser(integer(0, 1_000)),
     )
     .addOption(
       new Option('--disguises <n>', 'also play the tape as it is, and so often with other symbols, dates and scales')
