@@ -67,9 +67,6 @@ const BATCH_PAUSE_MS = 60_000
 /** After this many batches in a row without a response, requests are sent one by one: a proxy may drop lists. */
 const MAX_BROKEN_BATCHES = 2
 
-/** The statuses of gateways that this isolate has logged, with the node's name. */
-const loggedStatuses = new Set<string>()
-
 /** The first batch of transactions to a node shows whether it holds each until it is in a block. */
 export const MIN_SEND_BATCH = 4
 
@@ -87,6 +84,7 @@ export function createEndpoint(
   let batchesPausedUntil = 0
   let brokenBatches = 0
   let gatewayStatus: number | undefined
+  let loggedStatus: number | undefined
   let throttledUntil = 0
   let throttles = 0
   const envelope = ({ method, params }: RpcRequest) => ({ jsonrpc: '2.0', id: ++lastId, method, params })
@@ -151,7 +149,9 @@ export function createEndpoint(
     gatewayStatus = isOfGateway(response) ? response.status : undefined
     if (gatewayStatus !== undefined) {
       await response.body?.cancel()
-      logStatusOnce(node, gatewayStatus)
+      // Once, because it may last: without its text and the URL, which can contain keys.
+      if (loggedStatus !== gatewayStatus) logEvent('node refused by gateway', { node, status: gatewayStatus })
+      loggedStatus = gatewayStatus
       throw new Error(`the status ${response.status}`)
     }
     if (response.status === REQUEST_TOO_LARGE) {
@@ -251,14 +251,6 @@ export function createEndpoint(
  * call. With 400, 404 and 500 some nodes return the errors of their own.
  */
 const isOfGateway = ({ status }: Response): boolean => [401, 402, 403].includes(status) || status > 500
-
-/** Logs what a gateway says, once in this isolate: without its text and the URL, which can contain keys. */
-function logStatusOnce(node: string, status: number): void {
-  const key = `${node} ${status}`
-  if (loggedStatuses.has(key)) return
-  loggedStatuses.add(key)
-  logEvent('node refused by gateway', { node, status })
-}
 
 /**
  * Returns the pause that a response names, in milliseconds; NaN if it names none. A date counts by the clock of the
