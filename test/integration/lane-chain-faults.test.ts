@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { type Hex, hexToBigInt, keccak256, numberToHex, parseTransaction } from 'viem'
+import { type Hex, hexToBigInt, keccak256, numberToHex } from 'viem'
 import { describe, expect, test, vi } from 'vitest'
 import type { IntentRecord } from '../../src/executor/intent-record.ts'
 import { presentIntentRecord } from '../../src/executor/present-intent.ts'
@@ -17,6 +17,7 @@ import {
   newRequest,
   node,
   nonceOf,
+  onSendsOf,
   relayUntilMined,
   sendForeignTransaction,
   sends,
@@ -340,10 +341,9 @@ describe('a chain', () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
     const [filtered, next] = [newRequest(), newRequest()]
-    node.fault = async ({ method, params: [raw] }, forward) => {
-      if (!isSend(method) || parseTransaction(raw as Hex).data !== filtered.call.data) return forward()
-      return Response.json({ jsonrpc: '2.0', id: 1, result: keccak256(raw as Hex) })
-    }
+    node.fault = onSendsOf(filtered, async ({ params: [raw] }) =>
+      Response.json({ jsonrpc: '2.0', id: 1, result: keccak256(raw as Hex) }),
+    )
     expect(await executor.relay(filtered)).toMatchObject({ state: 'unknown' })
     const found = () => executor.find(filtered.by, filtered.digest)
     await vi.waitFor(async () => expect(await found()).toMatchObject({ state: 'rejected' }), { timeout: 120_000 })

@@ -13,6 +13,7 @@ import {
   node,
   nonceOf,
   onFirstSendOf,
+  onSendsOf,
   relayUntilKnown,
   relayUntilMined,
   sends,
@@ -172,10 +173,7 @@ describe('bytes that a node', () => {
     const { executor, account } = newLane()
     await relayUntilMined(executor, newRequest())
     const [cursed, other] = [newRequest(), newRequest()]
-    node.fault = async ({ method, params }, forward) =>
-      isSend(method) && parseTransaction(params[0] as Hex).data === cursed.call.data
-        ? errorResponse(-32000, 'the moon is in the wrong house')
-        : forward()
+    node.fault = onSendsOf(cursed, async () => errorResponse(-32000, 'the moon is in the wrong house'))
     const running = executor.relay(cursed)
     await firstSend()
     await relayUntilMined(executor, other)

@@ -37,10 +37,11 @@ beforeEach(() => {
 type Transaction = ReturnType<typeof parseTransaction>
 const tipOf = ({ maxPriorityFeePerGas = 0n }: Transaction) => maxPriorityFeePerGas
 
-/** Refuses each transaction for which `words` returns some. */
+/** Refuses each transaction for which `words` returns some, and batches of sends. */
 const refuses =
   (words: (transaction: Transaction) => string | undefined): NodeFault =>
   async ({ method, params }, forward) => {
+    if (method.startsWith('batch eth_send')) return errorResponse(-32600, 'batch requests are not supported')
     const refusal = isSend(method) ? words(parseTransaction(params[0] as Hex)) : undefined
     return refusal === undefined ? forward() : errorResponse(-32000, refusal)
   }

@@ -14,6 +14,7 @@ export const COUNTER_REVERT_DATA = pad('0x2a')
 const BLOCK_INTERVAL_MS = 100
 const DIGEST_BYTES = 32
 
+/** A request to the node; those of a batch have their parameters in one list. */
 type LaneRequest = { method: string; params: readonly unknown[]; isSpare: boolean; signal: AbortSignal }
 /** What happens to a request of a lane to the node; `forward` sends it. */
 export type NodeFault = (request: LaneRequest, forward: () => Promise<Response>) => Promise<Response>
@@ -54,7 +55,7 @@ export const setReverting = (isReverting: boolean) =>
   chain('anvil_setStorageAt', COUNTER, pad('0x0'), pad(isReverting ? '0x1' : '0x0'))
 
 export const losesConnection = () => Promise.reject(new TypeError('Network connection lost.'))
-export const isSend = (method: string) => method.startsWith('eth_sendRawTransaction')
+export const isSend = (method: string) => /^(batch )?eth_sendRawTransaction/.test(method)
 export const sends = () => node.requests.filter(isSend)
 /** Resolves once a lane has sent its first transaction. */
 export const firstSend = () => vi.waitFor(() => expect(sends()).not.toEqual([]), { timeout: 240_000, interval: 10 })
@@ -67,15 +68,26 @@ export const errorResponse = (code: number, message: string, data?: Hex) =>
  */
 export const waitForFlag = (isSet: () => boolean) => vi.waitUntil(isSet, { timeout: 240_000, interval: 10 })
 
-/** Applies a fault to the first send of a request's transaction only; an earlier transaction may still be resent. */
-export function onFirstSendOf({ call }: RelayRequest, fault: NodeFault): NodeFault {
-  let isOver = false
-  return (request, forward) => {
-    const [raw] = request.params
-    if (isOver || !isSend(request.method) || parseTransaction(raw as Hex).data !== call.data) return forward()
-    isOver = true
-    return fault(request, forward)
+/**
+ * Applies a fault to every send of a request's transaction. Batches of sends are refused, so that the lane sends each
+ * transaction alone.
+ */
+export const onSendsOf =
+  ({ call }: RelayRequest, fault: NodeFault): NodeFault =>
+  async (request, forward) => {
+    if (request.method.startsWith('batch eth_send')) return errorResponse(-32600, 'batch requests are not supported')
+    if (!isSend(request.method)) return forward()
+    return parseTransaction(request.params[0] as Hex).data === call.data ? fault(request, forward) : forward()
   }
+
+/** Applies a fault to the first send of a request's transaction only; an earlier transaction may still be resent. */
+export function onFirstSendOf(request: RelayRequest, fault: NodeFault): NodeFault {
+  let isOver = false
+  return onSendsOf(request, (sent, forward) => {
+    if (isOver) return forward()
+    isOver = true
+    return fault(sent, forward)
+  })
 }
 
 /** Returns the node's response to a batch with another account nonce. Other requests are forwarded. */
@@ -100,7 +112,7 @@ export function useLanes(file: LaneTestFile) {
       const forward = () => realFetch(inject('laneRpcUrl'), init)
       type Body = { method: string; params: unknown[] }
       const body = JSON.parse(String(init?.body)) as Body | Body[]
-      const params = Array.isArray(body) ? [] : body.params
+      const params = Array.isArray(body) ? body.flatMap(request => request.params) : body.params
       const method = Array.isArray(body) ? `batch ${body.map(({ method }) => method).join(' ')}` : body.method
       if (!isOfIndex({ method, params })) node.requests.push(method)
       const isSpare = String(input).endsWith(inject('laneSpare'))
