@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { publicChain } from '@agent-trading-service/protocol/known-chain'
-import { type Address, domainSeparator } from 'viem'
+import { type Address, createTestClient, domainSeparator, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { usdcTokenAbi } from '../contracts-abi/usdc-token.ts'
@@ -23,7 +23,13 @@ const seeded = join(folder, 'deploy.json')
 let devnet: Devnet
 
 beforeAll(async () => {
-  devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 50 })
+  devnet = await startDevnet({ chainId: CHAIN_ID, blockMs: 50, priceSource: 'reports' })
+  // The network has Chainlink's verifier, at an address of its own.
+  const { VerifierProxy = expect.unreachable() } = devnet.deployment.contracts
+  const bytecode = await devnet.client.getCode({ address: VerifierProxy })
+  const address = publicChain(CHAIN_ID)?.reportVerifier ?? expect.unreachable()
+  const node = createTestClient({ mode: 'anvil', transport: http(devnet.rpcUrl) })
+  await node.setCode({ address, bytecode: bytecode ?? expect.unreachable() })
   await devnet.fund(privateKeyToAccount(deployer).address, 0n)
 })
 afterAll(async () => {
