@@ -5,7 +5,7 @@ import { createExamineCommand, type ExamineOptions } from '../packages/cli/src/c
 import { homeFolder } from '../packages/cli/src/keys/key-folder.ts'
 import { openSigner } from '../packages/cli/src/keys/signer.ts'
 import { toFailure } from '../packages/cli/src/output/to-failure.ts'
-import { type Certificate, certify, checkCertificate, describeResult } from '../rehearsal/certificate.ts'
+import { type Certificate, certify, checkCertificate, claimOf, describeResult } from '../rehearsal/certificate.ts'
 import { pooledSharpe, statisticsOf } from '../rehearsal/examination.ts'
 import { examinationPage } from '../rehearsal/examination-page.ts'
 import { examinationText } from '../rehearsal/examination-text.ts'
@@ -49,12 +49,15 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   console.log(examinationText(name, statistics))
   if (options.report !== undefined) writeFileSync(options.report, examinationPage(name, records, statistics))
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ...result, records }, null, 2)}\n`)
-  if (options.certificate !== undefined && author !== undefined)
-    writeFileSync(options.certificate, `${JSON.stringify(await certify(result, author), null, 2)}\n`)
+  if (options.certificate !== undefined && author !== undefined) {
+    const own = await certify(result, author)
+    writeFileSync(options.certificate, `${JSON.stringify(own, null, 2)}\n`)
+    console.log(`\nThe agent's page shows it if the metadata URI ends in\n${claimOf(own)}`)
+  }
   const differences = certificate === undefined ? [] : await checkCertificate(certificate, result)
   for (const difference of differences) console.log(`DIFFERS: ${difference}`)
   if (certificate !== undefined && differences.length === 0)
-    console.log(`The certificate of ${certificate.author} holds.`)
+    console.log(`The certificate ${certificate.hash} of ${certificate.author} holds.`)
   process.exitCode = differences.length > 0 || statistics.failed > 0 ? 1 : 0
 }
 
