@@ -5,6 +5,7 @@ import { createExamineCommand, type ExamineOptions } from '../packages/cli/src/c
 import { homeFolder } from '../packages/cli/src/keys/key-folder.ts'
 import { openSigner } from '../packages/cli/src/keys/signer.ts'
 import { toFailure } from '../packages/cli/src/output/to-failure.ts'
+import { programOf } from '../rehearsal/agent-under-test.ts'
 import { type Certificate, certify, checkCertificate, claimOf, describeResult } from '../rehearsal/certificate.ts'
 import { pooledSharpe, statisticsOf } from '../rehearsal/examination.ts'
 import { examinationPage } from '../rehearsal/examination-page.ts'
@@ -27,9 +28,10 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   const markets = marketHash(plan, tape, packageJson.version)
   const folder = join(options.out, markets.slice(0, 12))
   const own = agent.hash.slice(0, 12)
-  const name = command.join(' ')
   const { tape: files, tz, path, chainId } = options
-  const program = command[0] === undefined ? undefined : { name, command: command[0], args: command.slice(1) }
+  const [started, ...args] = command
+  const program = started === undefined ? undefined : programOf([started, ...args])
+  const name = program?.name ?? ''
   const specs = planRuns(plan, tape !== undefined)
   const runs = await playRuns(
     specs,
