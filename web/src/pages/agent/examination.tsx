@@ -12,14 +12,11 @@ export function Examination({ metadataURI }: { metadataURI: string }) {
     <Panel title="Examination" aside={<Badge tone="warn">the owner's claim</Badge>}>
       <Facts
         items={[
-          [
-            'Markets',
-            `${runs} that were generated or replayed, ${variants} ${variants === 1 ? 'variant' : 'variants'} tried`,
-          ],
+          ['Markets', `${runs}, with ${variants} ${variants === 1 ? 'variant' : 'variants'} tried`],
           ['Median return', <Percent key="return" bps={medianReturnBps} signed />],
           ['Better than holding', <Percent key="holding" bps={beatsHoldingBps} fraction={0} />],
           ['Better than random entries', <Percent key="rank" bps={rankBps} fraction={0} />],
-          ['Not luck', edgeBps < 0 ? 'not defined' : <Percent key="edge" bps={edgeBps} fraction={1} />],
+          ['Sharpe ratio above 0', edgeBps < 0 ? 'not defined' : <Percent key="edge" bps={edgeBps} fraction={1} />],
           ['Certificate', <Hash key="hash" value={hash} />],
         ]}
       />
