@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { relative } from 'node:path'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Account } from '../devnet/accounts.ts'
 import type { Deployment } from '../devnet/index.ts'
@@ -18,6 +20,13 @@ export type Program = {
   env?: Record<string, string>
   output?: number
 }
+/** Returns the program of a command line, named by the file that it runs, with the arguments after that. */
+export function programOf([command, ...args]: readonly [string, ...string[]]): Program {
+  const file = args.findIndex(existsSync)
+  const shown = file < 0 ? [command, ...args] : [relative('', args[file] ?? ''), ...args.slice(file + 1)]
+  return { name: shown.join(' '), command, args }
+}
+
 /** A program, its agent on the embedded chain, and its own port in front of the service. */
 export type AgentUnderTest = { program: Program; agentId: string; account: Account; service: RecordedService }
 

@@ -1,3 +1,4 @@
+import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import { type Address, type Hex, verifyMessage } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import packageJson from '../package.json' with { type: 'json' }
@@ -43,6 +44,20 @@ export function describeResult({
     statistics,
   }
 }
+
+const bps = (fraction: number) => Math.round(fraction * 10_000)
+
+/** Returns what the owner of an agent adds to its metadata URI, so that its page shows the examination. */
+export const claimOf = ({ hash, result: { statistics } }: Certificate): string =>
+  `#${encodeClaim({
+    hash,
+    runs: statistics.runs,
+    variants: statistics.variants,
+    medianReturnBps: bps(statistics.return.median),
+    beatsHoldingBps: bps(statistics.beatsHolding.share),
+    rankBps: bps(statistics.rankAmongRandom),
+    edgeBps: statistics.deflatedSharpe === null ? -1 : bps(statistics.deflatedSharpe),
+  })}`
 
 const messageOf = (hash: string) => `Examination of an agent on the agent trading service: ${hash}`
 

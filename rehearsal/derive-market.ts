@@ -106,7 +106,14 @@ export function windowsOf(tape: Tape, count: number): Tape[] {
     const steps = own.flatMap(({ steps }) => steps)
     const [first] = steps as [Step]
     const prices = new Map([...(before.get(opening) ?? []), ...first.prices])
-    return { symbols: tape.symbols, steps: [{ ...first, prices }, ...steps.slice(1)] }
+    const earlier = bars.slice(0, index * size).flatMap(bar => bar.steps.flatMap(({ actions = [] }) => actions))
+    // What came before, the last of each token, is in force when the window begins.
+    const inForce = [...new Map(earlier.map(action => [action.symbol, action])).values()]
+    const actions = [...inForce, ...(first.actions ?? [])]
+    return {
+      symbols: tape.symbols,
+      steps: [{ ...first, prices, ...(actions.length > 0 && { actions }) }, ...steps.slice(1)],
+    }
   })
 }
 
@@ -139,6 +146,13 @@ export function disguiseTape(tape: Tape, seed: number): { tape: Tape; names: Rec
   const steps = tape.steps.map(step => ({
     ...step,
     time: step.time + shift,
+    ...(step.actions && {
+      actions: step.actions.map(({ symbol, effectiveAt, ...action }) => ({
+        ...action,
+        symbol: names.get(symbol) ?? symbol,
+        effectiveAt: effectiveAt + shift,
+      })),
+    }),
     prices: new Map(
       [...step.prices].map(([symbol, price]) => [
         names.get(symbol) ?? symbol,

@@ -208,9 +208,11 @@ const dailyReturns = (records: readonly RunRecord[]): number[] =>
 /** Returns the Sharpe ratio per day of all runs together; null without variation. */
 export const pooledSharpe = (records: readonly RunRecord[]): number | null => sharpeOf(dailyReturns(records))
 
+const GENERATORS = { gbm: 'random walk', jumps: 'with jumps', trend: 'trending', crash: 'with a crash' }
+
 /** Returns the name of a kind of market. */
 export const marketName = ({ market }: RunSpec): string =>
-  market.kind === 'generated' ? `generated, ${market.generator}` : market.kind
+  market.kind === 'generated' ? `generated, ${GENERATORS[market.generator]}` : market.kind
 
 /**
  * Returns the statistics of an examination with at least one run. `variantSharpes` has the pooled Sharpe ratio of every

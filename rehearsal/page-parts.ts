@@ -43,7 +43,7 @@ export const panel = (title: string, body: string) =>
   `<section class="panel"><header><h2>${title}</h2></header><div class="body">${body}</div></section>`
 
 export const facts = (rows: [string, string][]) =>
-  `<dl class="figure-list">${rows.map(([name, value]) => `<div><dt>${escapeHtml(name)}</dt><dd class="num">${escapeHtml(value)}</dd></div>`).join('')}</dl>`
+  `<dl class="figure-list">${rows.map(([name, value]) => `<div><dt>${escapeHtml(name)}</dt><dd class="num">${escapeHtml(value.replaceAll(' %', '\u00a0%'))}</dd></div>`).join('')}</dl>`
 
 /** Returns a table whose cells are HTML; columns from `firstNumber` on are figures. */
 export function table(titles: string[], rows: string[][], firstNumber: number): string {

@@ -15,9 +15,13 @@ export type Candle = { open: bigint; high: bigint; low: bigint; close: bigint }
 /**
  * A row of a file: a price at a time, or a candle that starts then. Times are Unix seconds, prices USD in 8 decimals.
  */
-export type PriceRow = { where: string; time: number; symbol: string } & ({ price: bigint } | { candle: Candle })
+export type PriceRow = { where: string; time: number; symbol: string } & ({ price: bigint } | { candle: Candle }) &
+  Shares
 
-const FIELDS = ['time', 'symbol', 'price', 'open', 'high', 'low', 'close'] as const
+/** What happened to a share when the row starts: new shares for an old one, and US dollars paid out for each. */
+type Shares = { split?: number; dividend?: number }
+
+const FIELDS = ['time', 'symbol', 'price', 'open', 'high', 'low', 'close', 'split', 'dividend', 'adjClose'] as const
 type Field = (typeof FIELDS)[number]
 type Column = { field: Field; index: number; symbol?: string | undefined }
 
@@ -27,7 +31,9 @@ const NAMES: Record<string, Field> = {
   ...{ symbol: 'symbol', ticker: 'symbol', s: 'symbol' },
   ...{ price: 'price', open: 'open', high: 'high', low: 'low', close: 'close', last: 'close' },
   ...{ o: 'open', h: 'high', l: 'low', c: 'close' },
+  ...{ stocksplits: 'split', split: 'split', dividends: 'dividend', dividend: 'dividend', adjclose: 'adjClose' },
 }
+const NO_PRICES: readonly Field[] = ['time', 'symbol', 'split', 'dividend', 'adjClose']
 /** Binance's klines have no header: the time at which a candle opens comes first, and its volume after the prices. */
 const KLINES: Column[] = (['time', 'open', 'high', 'low', 'close'] as const).map((field, index) => ({ field, index }))
 
@@ -64,9 +70,11 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
       const own = symbolOf(cells)
       if (own === undefined && symbol === undefined)
         throw new TapeError(`${name} names no symbol. Name it with the file: --tape NVDA=${name}.`)
-      const at = { where, time, symbol: symbol ?? parseSymbol(own ?? '', where) }
+      const at = { where, time, symbol: symbol ?? parseSymbol(own ?? '', where), ...sharesOf(cells, fields, where) }
       const values = new Map(
-        fields.map(({ field, index }) => [field, priceOf(cells[index] ?? '', `${where}, ${field}`)] as const),
+        fields.flatMap(({ field, index }) =>
+          NO_PRICES.includes(field) ? [] : [[field, priceOf(cells[index] ?? '', `${where}, ${field}`)] as const],
+        ),
       )
       const [open, high, low, close] = [values.get('open'), values.get('high'), values.get('low'), values.get('close')]
       if (open === undefined || high === undefined || low === undefined || close === undefined)
@@ -122,12 +130,29 @@ function columnsOf(names: readonly string[]): Column[] {
 
 /** Groups columns of prices by token: one for each ticker of the header, or one whose symbol is in a column. */
 function seriesOf(columns: readonly Column[]) {
-  const isPrice = ({ field }: Column) => field !== 'time' && field !== 'symbol'
+  const isOfToken = ({ field }: Column) => field !== 'time' && field !== 'symbol'
   const symbolColumn = columns.find(({ field }) => field === 'symbol')
-  return [...Map.groupBy(columns.filter(isPrice), ({ symbol }) => symbol)].map(([symbol, fields]) => ({
+  return [...Map.groupBy(columns.filter(isOfToken), ({ symbol }) => symbol)].map(([symbol, fields]) => ({
     fields,
     symbolOf: (cells: readonly string[]) => (symbolColumn ? cells[symbolColumn.index] : symbol),
   }))
+}
+
+/** Returns the split and the dividend of a row. Of prices that fall by their dividends, none can be reinvested. */
+function sharesOf(cells: readonly string[], fields: readonly Column[], where: string): Shares {
+  const numberOf = (field: Field) => {
+    const index = fields.find(column => column.field === field)?.index
+    const text = index === undefined ? '' : (cells[index] ?? '')
+    const value = Number(text)
+    if (value >= 0 && value < 1e6) return value
+    throw new TapeError(`${where}, ${field}: ${JSON.stringify(text)} is not a number from 0 to a million.`)
+  }
+  const [split, dividend] = [numberOf('split'), numberOf('dividend')]
+  if (dividend > 0 && fields.some(({ field }) => field === 'adjClose'))
+    throw new TapeError(
+      `${where}: next to "Adj Close", prices are not adjusted for the dividend. Export adjusted ones: auto_adjust=True.`,
+    )
+  return { ...(split > 0 && split !== 1 && { split }), ...(dividend > 0 && { dividend }) }
 }
 
 const MICROSECONDS_PER: Record<number, number> = { 9: 1e6, 10: 1e6, 13: 1e3, 16: 1 }

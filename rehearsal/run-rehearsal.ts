@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { startWorkerd } from '../bench/workerd.ts'
-import { freePort } from '../devnet/anvil.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import type { MarketKind, RehearseOptions, TapeFile } from '../packages/cli/src/commands/rehearse.ts'
@@ -44,9 +44,9 @@ export async function rehearse(
   options: PlayOptions,
   judgeAgent: JudgeAgent,
 ): Promise<Result> {
-  const port = await freePort()
-  const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(port) })
-  return reportOf(named, await playTo(programs, market, port, options), judgeAgent)
+  const place = await reservePort()
+  const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(place.port) })
+  return reportOf(named, await playTo(programs, market, place, options), judgeAgent)
 }
 
 function reportOf({ tape, market, seed }: NamedTape, records: readonly AgentRecord[], judgeAgent: JudgeAgent): Result {
@@ -71,11 +71,23 @@ async function rehearseMirror(
       code: 'AGENT_REQUIRED',
       remedy: 'Name its program after --, or with --agent.',
     })
-  const port = await freePort()
-  const market = await startMirror(mirror, { chainId, baseUrl: urlAt(port) })
+  const place = await reservePort()
+  const market = await startMirror(mirror, { chainId, baseUrl: urlAt(place.port) })
   process.once('SIGINT', market.end)
-  const records = await playTo(programs, market, port, options)
+  const records = await playTo(programs, market, place, options)
   return reportOf({ tape: market.tape(), market: `mirror of ${mirror}`, seed: null }, records, judgeAgent)
+}
+
+type Place = { port: number; release(): Promise<void> }
+
+/** Listens on a free port until the service does: other programs may start many while the contracts are deployed. */
+async function reservePort(): Promise<Place> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    release: () => new Promise(resolve => server.close(() => resolve())),
+  }
 }
 
 const urlAt = (port: number) => `http://127.0.0.1:${port}`
@@ -115,11 +127,11 @@ function readMarket({ tape: files, market, ...options }: RehearseOptions): Named
 async function playTo(
   programs: readonly Program[],
   market: EmbeddedMarket,
-  port: number,
+  { port, release }: Place,
   { hours, speed, mirror }: PlayOptions,
 ): Promise<AgentRecord[]> {
   const serviceUrl = urlAt(port)
-  const running: { stop(): unknown }[] = [market]
+  const running: { stop(): unknown }[] = [{ stop: release }, market]
   if (market.partDone !== undefined) running.push({ stop: showProgress(market.partDone) })
   try {
     if (programs.length === 0) {
@@ -128,6 +140,7 @@ async function playTo(
     }
     const stage = await openStage(market, serviceUrl)
     running.push({ stop: stage.close })
+    await release()
     const worker = await startService(port, market, stage, { hours, isLive: mirror !== undefined })
     running.push(worker)
     const agents: AgentUnderTest[] = []

@@ -16,7 +16,7 @@ export type Step = {
    * it.
    */
   pools?: ReadonlyMap<string, bigint>
-  /** Of a recorded day: the corporate actions that are announced. */
+  /** The corporate actions that are announced. */
   actions?: readonly RecordedAction[]
   /** Of a recorded day: whether the keeper acts after it. It does after every step of another tape. */
   keeperActs?: boolean
@@ -52,7 +52,58 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
   if (files.length === 1 && first?.text.trimStart().startsWith('{')) return parseDay(first.text)
   const read = files.map(readPriceFile)
   const rows = read.flatMap(({ rows }) => rows)
-  return { ...toTape([...pricesOf(rows), ...candlesOf(rows, path)]), notes: read.flatMap(({ notes }) => notes) }
+  const { symbols, steps } = toTape([...pricesOf(rows), ...candlesOf(rows, path)])
+  const changes = [...Map.groupBy(rows, ({ symbol }) => symbol).values()].flatMap(changesOf)
+  const actions = actionsWithin(steps, changes)
+  const replayed = actions.length === 0 ? [] : [`${actions.length} splits and dividends of shares are replayed.`]
+  return {
+    symbols,
+    steps: steps.map((step, index) => {
+      const own = actions.filter(({ announcedWith }) => announcedWith === index).map(({ action }) => action)
+      return own.length === 0 ? step : { ...step, actions: own }
+    }),
+    notes: [...read.flatMap(({ notes }) => notes), ...replayed],
+  }
+}
+
+/** A change of what a token stands for: shares after it for each share before. */
+type Change = { symbol: string; time: number; growth: number }
+
+/** A smaller step is within a day's moves. */
+const CLEAR_SPLIT = Math.log(5 / 4)
+
+/**
+ * Returns the splits and reinvested dividends of a symbol's rows. A token's price does not change by them, and neither
+ * do prices that are adjusted. Throws TapeError for prices that fall by a split.
+ */
+function changesOf(rows: readonly PriceRow[]): Change[] {
+  const inOrder = [...rows].sort((a, b) => a.time - b.time)
+  return inOrder.slice(1).flatMap(({ split = 1, dividend = 0, where, ...row }, index): Change[] => {
+    const [before, now] = [inOrder[index] as PriceRow, row as PriceRow].map(each => Number(closeOf(each)) / 1e8)
+    const [step, ratio] = [Math.log((now ?? 0) / (before ?? 0)), Math.log(split)]
+    if (Math.abs(ratio) >= CLEAR_SPLIT && Math.abs(step + ratio) < Math.abs(step))
+      throw new TapeError(`${where}: the price moves with the split of ${split}. Export prices adjusted for splits.`)
+    const growth = split * (1 + dividend / (before ?? 0))
+    return growth === 1 ? [] : [{ symbol: row.symbol, time: row.time, growth }]
+  })
+}
+
+const closeOf = (row: PriceRow): bigint => ('price' in row ? row.price : row.candle.close)
+
+const MULTIPLIER_DIGITS = 12
+
+/** Returns the corporate actions within steps, each announced with the last step before it. */
+function actionsWithin(steps: readonly Step[], changes: readonly Change[]) {
+  const multipliers = new Map<string, number>()
+  return changes
+    .filter(({ time }) => time > (steps[0]?.time ?? 0) && time <= (steps.at(-1)?.time ?? 0))
+    .sort((a, b) => a.time - b.time)
+    .map(({ symbol, time, growth }) => {
+      const multiplier = (multipliers.get(symbol) ?? 1) * growth
+      multipliers.set(symbol, multiplier)
+      const action: RecordedAction = { symbol, multiplier: multiplier.toFixed(MULTIPLIER_DIGITS), effectiveAt: time }
+      return { action, announcedWith: steps.findLastIndex(step => step.time < time) }
+    })
 }
 
 function parseDay(text: string): Tape {

@@ -5,7 +5,8 @@ import { createExamineCommand, type ExamineOptions } from '../packages/cli/src/c
 import { homeFolder } from '../packages/cli/src/keys/key-folder.ts'
 import { openSigner } from '../packages/cli/src/keys/signer.ts'
 import { toFailure } from '../packages/cli/src/output/to-failure.ts'
-import { type Certificate, certify, checkCertificate, describeResult } from '../rehearsal/certificate.ts'
+import { programOf } from '../rehearsal/agent-under-test.ts'
+import { type Certificate, certify, checkCertificate, claimOf, describeResult } from '../rehearsal/certificate.ts'
 import { pooledSharpe, statisticsOf } from '../rehearsal/examination.ts'
 import { examinationPage } from '../rehearsal/examination-page.ts'
 import { examinationText } from '../rehearsal/examination-text.ts'
@@ -27,9 +28,10 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   const markets = marketHash(plan, tape, packageJson.version)
   const folder = join(options.out, markets.slice(0, 12))
   const own = agent.hash.slice(0, 12)
-  const name = command.join(' ')
   const { tape: files, tz, path, chainId } = options
-  const program = command[0] === undefined ? undefined : { name, command: command[0], args: command.slice(1) }
+  const [started, ...args] = command
+  const program = started === undefined ? undefined : programOf([started, ...args])
+  const name = program?.name ?? ''
   const specs = planRuns(plan, tape !== undefined)
   const runs = await playRuns(
     specs,
@@ -49,12 +51,15 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   console.log(examinationText(name, statistics))
   if (options.report !== undefined) writeFileSync(options.report, examinationPage(name, records, statistics))
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ...result, records }, null, 2)}\n`)
-  if (options.certificate !== undefined && author !== undefined)
-    writeFileSync(options.certificate, `${JSON.stringify(await certify(result, author), null, 2)}\n`)
+  if (options.certificate !== undefined && author !== undefined) {
+    const own = await certify(result, author)
+    writeFileSync(options.certificate, `${JSON.stringify(own, null, 2)}\n`)
+    console.log(`\nThe agent's page shows it if the metadata URI ends in\n${claimOf(own)}`)
+  }
   const differences = certificate === undefined ? [] : await checkCertificate(certificate, result)
   for (const difference of differences) console.log(`DIFFERS: ${difference}`)
   if (certificate !== undefined && differences.length === 0)
-    console.log(`The certificate of ${certificate.author} holds.`)
+    console.log(`The certificate ${certificate.hash} of ${certificate.author} holds.`)
   process.exitCode = differences.length > 0 || statistics.failed > 0 ? 1 : 0
 }
 

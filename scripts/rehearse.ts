@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { createRehearseCommand, type RehearseOptions } from '../packages/cli/src/commands/rehearse.ts'
 import { toFailure } from '../packages/cli/src/output/to-failure.ts'
-import type { Program } from '../rehearsal/agent-under-test.ts'
+import { type Program, programOf } from '../rehearsal/agent-under-test.ts'
 import { passes, reportJson } from '../rehearsal/report.ts'
 import { reportPage } from '../rehearsal/report-page.ts'
 import { parseRequirement } from '../rehearsal/requirement.ts'
@@ -14,7 +14,7 @@ import { summaryOf } from '../rehearsal/summary.ts'
 /** Returns the programs under test: the one after `--`, and one for each `--agent`. */
 function programsOf([command, ...args]: string[], { agent }: RehearseOptions): Program[] {
   const named = agent.map(line => ({ name: line, command: 'sh', args: ['-c', line] }))
-  return command === undefined ? named : [{ name: [command, ...args].join(' '), command, args }, ...named]
+  return command === undefined ? named : [programOf([command, ...args]), ...named]
 }
 
 async function rehearse(program: string[], options: RehearseOptions): Promise<void> {

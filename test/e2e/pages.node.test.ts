@@ -1,5 +1,7 @@
+import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
@@ -50,6 +52,40 @@ describe('the pages', () => {
     expect(loads).toBe(1)
     expect(problems).toEqual([])
     expect([...hosts]).toEqual([new URL(serviceUrl).host])
+    await page.context().close()
+  })
+
+  it('the page of an agent shows the examination that its owner names on chain, as a claim, and no malformed one', async () => {
+    const [sender] = deployment.accounts.agents as [(typeof deployment.accounts.agents)[number]]
+    const figures = {
+      runs: 100,
+      variants: 3,
+      medianReturnBps: 312,
+      beatsHoldingBps: 5_500,
+      rankBps: 6_150,
+      edgeBps: 9_720,
+    }
+    const claim = encodeClaim({ hash: 'c0'.repeat(32), ...figures })
+    const name = (metadataURI: string) =>
+      chain.send(sender, {
+        address: deployment.contracts.AgentRegistry,
+        abi: agentRegistryAbi,
+        functionName: 'updateAgentMetadata',
+        args: [BigInt(agent.agentId), metadataURI],
+      })
+    await name(`https://agents.example/agent.json#${claim}`)
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    const panel = page.getByRole('region', { name: 'Examination' })
+    await panel.getByText("the owner's claim").waitFor()
+    const text = (await panel.innerText()).replaceAll('\u00a0', ' ')
+    for (const shown of ['100, with 3 variants tried', '+3.12 %', '55 %', '62 %', '97.2 %', 'c0'.repeat(32)])
+      expect(text).toContain(shown)
+    await name(`https://agents.example/agent.json#${claim.replace('runs=100', 'runs=many')}`)
+    await page.reload()
+    await page.getByRole('region', { name: 'Identity' }).waitFor()
+    expect(await panel.count()).toBe(0)
+    expect(problems).toEqual([])
     await page.context().close()
   })
 

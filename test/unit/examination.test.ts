@@ -1,6 +1,7 @@
+import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
-import { certify, checkCertificate, describeResult } from '../../rehearsal/certificate.ts'
+import { certify, checkCertificate, claimOf, describeResult } from '../../rehearsal/certificate.ts'
 import { pooledSharpe, type RunRecord, recordRun, statisticsOf } from '../../rehearsal/examination.ts'
 import { examinationPage } from '../../rehearsal/examination-page.ts'
 import { conclusionOf, examinationText } from '../../rehearsal/examination-text.ts'
@@ -163,6 +164,14 @@ describe('a certificate', () => {
     statistics: statisticsOf([record], [0.1]),
   })
   const account = privateKeyToAccount(`0x${'01'.repeat(32)}`)
+
+  it('is named in a metadata URI by its hash and figures, and a malformed claim is none', async () => {
+    const signed = await certify(result, account)
+    const uri = `https://agents.example/agent.json${claimOf(signed)}`
+    expect(decodeClaim(uri)).toMatchObject({ hash: signed.hash, runs: result.statistics.runs, variants: 1 })
+    for (const other of ['', uri.slice(0, -4), `${uri}&`, uri.replace(signed.hash, 'x'), uri.replace('runs=', 'many=')])
+      expect(decodeClaim(other)).toBeUndefined()
+  })
 
   it('a certificate holds for the same result, also with another count of variants', async () => {
     const signed = JSON.parse(JSON.stringify(await certify(result, account)))

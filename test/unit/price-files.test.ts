@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { disguiseTape, windowsOf } from '../../rehearsal/derive-market.ts'
 import { parseTape, type Tape } from '../../rehearsal/tape.ts'
 
 // Exports as people have them: of each, the lines that differ from what we write.
@@ -98,6 +99,54 @@ NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
     expect(parseTape(files).symbols).toEqual(['BRK.B', 'F'])
+  })
+})
+
+describe('a file of prices with splits and dividends', () => {
+  const history = (rows: string, more = '') =>
+    file(`Date,Open,High,Low,Close,Volume,Dividends,Stock Splits${more}\n${rows}`, {
+      symbol: 'NVDA',
+      timeZone: 'America/New_York',
+    })
+  const split = history(`2024-06-06,120,121,119,120,1,0.0,0.0
+2024-06-07,120,121,119,120,1,0.0,0.0
+2024-06-10,121,122,120,121,1,0.0,10.0
+2024-06-11,121,122,120,121,1,0.605,0.0
+2024-06-12,121,122,120,121,1,0.0,0.0`)
+
+  it('has corporate actions when the day begins, announced before it, and prices that they do not move', () => {
+    const tape = parseTape([split])
+    const announced = tape.steps.flatMap(({ time, actions = [] }) => actions.map(action => ({ time, ...action })))
+    expect(announced.map(({ multiplier }) => multiplier)).toEqual(['10.000000000000', '10.050000000000'])
+    expect(announced.map(({ effectiveAt }) => new Date(effectiveAt * 1_000).toISOString())).toEqual([
+      '2024-06-10T04:00:00.000Z',
+      '2024-06-11T04:00:00.000Z',
+    ])
+    for (const { time, effectiveAt } of announced) expect(time).toBeLessThan(effectiveAt)
+    expect(closes(tape).map(([, price]) => price)).toEqual([120, 120, 121, 121, 121])
+    expect(tape.notes).toEqual(['2 splits and dividends of shares are replayed.'])
+  })
+
+  it('has them in its windows, which begin with what is in force, and in disguise', () => {
+    const actionsOf = ({ steps }: Tape) => steps.flatMap(({ actions = [] }) => actions)
+    const [, second] = windowsOf(parseTape([split]), 2) as [Tape, Tape]
+    expect(actionsOf(second).map(({ multiplier }) => Number(multiplier))).toEqual([10, 10.05])
+    expect(second.steps[0]?.actions).toHaveLength(1)
+    const { tape, names } = disguiseTape(parseTape([split]), 1)
+    expect(actionsOf(tape).map(({ symbol }) => symbol)).toEqual([names.NVDA, names.NVDA])
+    for (const { time, actions = [] } of tape.steps)
+      for (const { effectiveAt } of actions) expect(effectiveAt - time).toBeLessThan(3 * 86_400)
+  })
+
+  it('is refused if its prices are not adjusted for them', () => {
+    const falling = history('2024-06-07,1200,1210,1190,1200,1,0,0\n2024-06-10,121,122,120,121,1,0,10')
+    expect(() => parseTape([falling])).toThrow('Line 3 of nvda.csv: the price moves with the split of 10.')
+    const unadjusted = history(
+      '2024-06-07,120,121,119,120,1,0,0,119\n2024-06-10,121,122,120,121,1,0.5,0,121',
+      ',Adj Close',
+    )
+    expect(() => parseTape([unadjusted])).toThrow('Export adjusted ones: auto_adjust=True.')
+    expect(() => parseTape([history('2024-06-07,120,121,119,120,1,0,ten')])).toThrow('Line 2 of nvda.csv, split: "ten"')
   })
 })
 

@@ -11,6 +11,7 @@ import { Address, Badge, CapitalMode, CsvLink, Untrusted } from '../parts/text.t
 import { Time } from '../parts/times.tsx'
 import { ClosedPositions } from './agent/closed-positions.tsx'
 import { EquityChart } from './agent/equity-chart.tsx'
+import { Examination } from './agent/examination.tsx'
 import { Limits } from './agent/limits.tsx'
 import { hasExpired, MandateFacts } from './agent/mandate.tsx'
 import { OpenPositions } from './agent/open-positions.tsx'
@@ -126,6 +127,7 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
         <Trades agentId={agentId} />
       </Panel>
       <Statistics agentId={agentId} />
+      <Examination metadataURI={agent.metadataURI} />
       <Panel title="Closed positions" flush>
         <ClosedPositions agentId={agentId} />
       </Panel>
