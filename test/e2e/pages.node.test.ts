@@ -104,6 +104,42 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('a figure reads the same on every page that shows it', async () => {
+    const { page, problems } = await openPage(browser)
+    // The same figure in parts per million and in basis points, as the service cuts them.
+    const [ppm, bps] = [5_099, 50]
+    const replace = (given: unknown): unknown =>
+      typeof given !== 'object' || given === null
+        ? given
+        : Array.isArray(given)
+          ? given.map(replace)
+          : Object.fromEntries(
+              Object.entries(given).map(([name, value]) =>
+                /ppm$/i.test(name)
+                  ? [name, ppm]
+                  : ['returnBps', 'currentDrawdownBps', 'drawdownBps'].includes(name)
+                    ? [name, bps]
+                    : [name, replace(value)],
+              ),
+            )
+    await page.route(/\/(leaderboard|stats|risk-state|equity-history)(\?|$)/, async route => {
+      if (route.request().resourceType() === 'document') return route.fallback()
+      await route.fulfill({ json: replace(await (await route.fetch()).json()) })
+    })
+    const paths = ['/', '/app/leaderboard', `/app/agents/${agent.agentId}`, `/app/compare?agents=${agent.agentId}`]
+    for (const path of [...paths, '/app/vaults/frontier']) {
+      await page.goto(serviceUrl + path)
+      await page.locator('main h1').waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      const text = await page.locator('main').innerText()
+      expect(text, path).toMatch(/\b0\.50\s%/)
+      expect(text, path).not.toMatch(/\b0\.51\s%/)
+    }
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  })
+
   it('the pages show what an open order waits for until it is cancelled, and its line among the prices', async () => {
     const { page, problems } = await openPage(browser)
     const waiting = await register(3, 'Waiting agent', 'frontier')
