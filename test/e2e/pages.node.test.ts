@@ -140,6 +140,23 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the page of a transaction finds its trade behind a page of others of the same block', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.route(/\/trades\?/, async route => {
+      const json = (await (await route.fetch()).json()) as { trades: { id: string; blockNumber: string }[] }
+      const next = btoa(`${json.trades[0]?.blockNumber}-9999`).replace(/=+$/, '')
+      const isSecond = route.request().url().includes(next)
+      const others = json.trades.slice(0, 1).map(trade => ({ ...trade, transactionHash: `0x${'1'.repeat(64)}` }))
+      await route.fulfill({ json: isSecond ? json : { ...json, trades: others, nextCursor: next } })
+    })
+    await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
+    await page.getByRole('heading', { level: 1, name: 'Opened: PLTR' }).waitFor()
+    expect(await page.getByRole('table', { name: 'Trades' }).getByRole('row').count()).toBe(2)
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  })
+
   it('the pages show what an open order waits for until it is cancelled, and its line among the prices', async () => {
     const { page, problems } = await openPage(browser)
     const waiting = await register(3, 'Waiting agent', 'frontier')
