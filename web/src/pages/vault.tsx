@@ -155,18 +155,18 @@ function Risk({ stats }: { stats: Schema['VaultStats'] }) {
   const risks = Array.from({ length: MAX_CONTRIBUTIONS }, (_, index) => useRowRisk(contributions[index]?.agentId))
   const locked = risks.reduce((sum, risk) => sum + BigInt(risk?.firstLoss?.lockedUsdc ?? 0), 0n)
   return (
-    <p class="note-line">
+    <p class="prose">
       <b>Risk:</b>{' '}
       {maxDrawdown90d ? (
         <>
           the share price fell by at most <Percent ppm={maxDrawdown90d.ppm} /> in 90 days
         </>
       ) : (
-        'no fall of the share price is known yet'
+        'the share price has not fallen at the end of any day'
       )}
       ; <Percent bps={usedBps(stats)} fraction={1} /> of the assets are at risk in tokens now;{' '}
       {locked === 0n ? (
-        'no locked shares of owners pay for losses first'
+        'owners have locked no shares to pay for losses first'
       ) : (
         <>
           shares of owners worth <Usdc value={`${locked}`} /> pay for losses of their agents first

@@ -210,7 +210,7 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
         You are about to sign
       </h4>
       <p>{titleOf(typedData)}.</p>
-      <p class="note-line">
+      <p>
         A wallet with the descriptor of this service shows: <b>{signingSentence(typedData, symbolOf)}</b>
       </p>
       <Facts

@@ -94,7 +94,7 @@ function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
         values: points.map(point => ({ time: Number(point.timestamp), value: usedBps(point) })),
         color: 'accent' as const,
         pane: 1 as const,
-        format: (value: number) => formatBps(value, 0),
+        format: (value: number) => formatBps(value, 1),
       },
     ],
     [stats],
