@@ -17,11 +17,12 @@ function build(): void {
   const old = `${scratch}-old`
   const vite = join(dirname(createRequire(import.meta.url).resolve('vite/package.json')), 'bin/vite.js')
   try {
-    execFileSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'warn'], {
-      cwd: root,
-      env: { ...process.env, NODE_ENV: 'production', WEB_OUT_DIR: scratch },
-      stdio: ['ignore', 'inherit', 'inherit'],
-    })
+    for (const config of ['web/vite.config.ts', 'web/card.config.ts'])
+      execFileSync(process.execPath, [vite, 'build', '--config', config, '--logLevel', 'warn'], {
+        cwd: root,
+        env: { ...process.env, NODE_ENV: 'production', WEB_OUT_DIR: scratch },
+        stdio: ['ignore', 'inherit', 'inherit'],
+      })
     putInPlace(scratch, old)
   } finally {
     for (const folder of [scratch, old]) rmSync(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -29,12 +29,20 @@ type Command = { args: string[]; secrets: Record<string, string> | null }
 let account: { live: string | undefined; databases: string[]; commands: string[]; secrets: Command['secrets'] }
 /** Whether a version that is deployed becomes ready. */
 let isGood: boolean
+/** The files of the pages that are live, by path. */
+let livePages: Record<string, string>
+const assets = join(folder, 'public/app/assets')
 
 const server = createServer(async (request, response) => {
   if (request.url === '/account') {
     let body = ''
     for await (const chunk of request) body += chunk
     response.end(JSON.stringify(execute(JSON.parse(body))))
+    return
+  }
+  const file = Object.hasOwn(livePages, `${request.url}`) ? livePages[`${request.url}`] : undefined
+  if (request.url?.startsWith('/app/')) {
+    response.writeHead(file === undefined ? 404 : 200).end(file)
     return
   }
   const isReady = account.live !== 'new' || isGood
@@ -81,6 +89,10 @@ afterAll(() => {
 beforeEach(() => {
   account = { live: 'old', databases: ['agent-trading-history-421614'], commands: [], secrets: null }
   isGood = true
+  livePages = {}
+  rmSync(join(folder, 'public'), { recursive: true, force: true })
+  mkdirSync(assets, { recursive: true })
+  writeFileSync(join(assets, 'index-new.js'), 'new')
   const toml = readFileSync(join(root, 'wrangler.toml'), 'utf8')
   writeFileSync(wranglerToml, withEnvironments(withVars(toml, environmentOf('arbitrum-sepolia'), { BASE_URL: url })))
   // Port 1 refuses connections, so the doctor finds a fault.
@@ -164,4 +176,29 @@ it('nothing is deployed to the placeholder of a domain, to an unknown environmen
     text: expect.stringContaining('no environment mainnet'),
   })
   expect(account.commands).toEqual([])
+})
+
+it('scripts that tabs of an earlier version may still load are deployed with the new ones, for a day', async () => {
+  const list = { 'index-old.js': null, 'owner-older.js': Date.now() - 3_600_000, 'owner-oldest.js': 1, '../x.js': null }
+  livePages = {
+    '/app/assets.json': JSON.stringify(list),
+    '/app/assets/index-old.js': 'old',
+    '/app/assets/owner-older.js': 'older',
+    '/app/assets/owner-oldest.js': 'oldest',
+  }
+  expect(await deploy('--skip-doctor')).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 files of the pages'),
+  })
+  expect(readdirSync(assets)).toEqual(['index-new.js', 'index-old.js', 'owner-older.js'])
+  expect(readFileSync(join(assets, 'index-old.js'), 'utf8')).toBe('old')
+  const kept = JSON.parse(readFileSync(join(folder, 'public/app/assets.json'), 'utf8'))
+  expect(kept).toMatchObject({ 'index-new.js': null, 'owner-older.js': list['owner-older.js'] })
+  expect(Math.abs(kept['index-old.js'] - Date.now())).toBeLessThan(600_000)
+
+  // The next deploy of the same build, more than a day later.
+  for (const file of Object.keys(kept)) if (kept[file] !== null) kept[file] = Date.now() - 90_000_000
+  livePages['/app/assets.json'] = JSON.stringify(kept)
+  expect(await deploy('--skip-doctor')).toMatchObject({ code: 0 })
+  expect(readdirSync(assets)).toEqual(['index-new.js'])
 })

@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs, parseEnv } from 'node:util'
 import { exitWith } from '../devnet/environment.ts'
 import { type Variable, variables } from '../src/config/variables.ts'
@@ -15,10 +15,11 @@ import {
   varsOf,
   withEnvironments,
 } from './environments.ts'
+import { keepReplacedAssets } from './replaced-assets.ts'
 import { runCommand, type Wrangler, wranglerOf } from './run-wrangler.ts'
 
-const HELP = `Deploys the Worker of an environment: builds it, runs the doctor, migrates the database, deploys, waits until the new
-version is ready, and rolls back to the one before if it is not.
+const HELP = `Deploys the Worker of an environment: builds it, runs the doctor, migrates the database, adds the scripts that open tabs
+may still load, deploys, waits until the new version is ready, and rolls back to the one before if it is not.
   npm run deploy -- --env arbitrum-sepolia
   --secrets        also uploads the secrets of .dev.vars.<environment>; the first deploy needs it, a changed key too
   --skip-doctor    deploys whatever the doctor would say, for instance while the chain is down
@@ -29,6 +30,7 @@ const root = join(import.meta.dirname, '..')
 const ATS = join(root, 'packages/cli/bin/ats.js')
 /** The doctor's exit code when something deserves a look and nothing is wrong. */
 const DOCTOR_WARNS = 11
+const FILE_TIMEOUT_MS = 15_000
 
 type Options = { secrets: boolean; 'skip-doctor': boolean; wait: string; url?: string | undefined; config: string }
 
@@ -66,6 +68,10 @@ async function deploy(environment: Environment, options: Options): Promise<void>
   await announceMigrations(wrangler, toml, before)
   await migrateDatabase(wrangler, databaseOf(toml, environment))
 
+  step('assets of open tabs')
+  const added = await keepReplacedAssets(join(dirname(options.config), 'public/app'), path => served(url, path))
+  console.log(`${added} files of the pages of earlier versions stay for a day.`)
+
   step('deploy')
   await upload(wrangler, secrets)
   const version = await liveVersion(wrangler)
@@ -88,6 +94,12 @@ async function succeed(command: ReturnType<Wrangler>, failure: string): Promise<
   const { code, output } = await command
   if (code !== 0) throw new Error(`${failure}. Nothing was deployed.\n${output.trim()}`)
   return output
+}
+
+/** Reads a file of the pages that are live; undefined if there is none, or if the service does not respond. */
+async function served(url: string, path: string): Promise<Uint8Array | undefined> {
+  const response = await fetch(`${url}/app/${path}`, { signal: AbortSignal.timeout(FILE_TIMEOUT_MS) }).catch(() => null)
+  return response?.ok ? response.bytes() : undefined
 }
 
 /** Returns the URL of the deployment; throws if the environment is not complete. */

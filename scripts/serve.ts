@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { exitWith } from '../devnet/environment.ts'
 import { bundleModules } from './bundle-modules.ts'
 import { outboundWorker, reachableAddresses } from './outbound-network.ts'
 import type { ReleaseSettings } from './release-settings.ts'
+import { keepReplacedAssets } from './replaced-assets.ts'
 
 const HELP = `Serves the release that \`npm run build\` wrote on plain workerd, without an account at Cloudflare.
   npm run serve -- --env arbitrum-sepolia --vars .dev.vars.arbitrum-sepolia --data /var/lib/agent-trading
@@ -119,7 +120,7 @@ async function serve(
         ...service,
         name: 'service',
         modules: bundleModules(join(RELEASE, 'worker/index.js')),
-        assets: { ...service.assets, directory: join(RELEASE, 'public') },
+        assets: { ...service.assets, directory: await publicFilesIn(data) },
         bindings: vars,
         outboundService: 'outbound',
       },
@@ -141,6 +142,20 @@ async function serve(
   await Promise.race([stopped, runCron(miniflare, stopped), log.crashed])
   await Promise.race([miniflare.dispose().catch(() => {}), sleep(STOP_TIMEOUT_MS, undefined, { ref: false })])
   console.log('stopped')
+}
+
+/** Copies the release's public files into the data folder, with the assets that open tabs of an earlier one load. */
+async function publicFilesIn(data: string): Promise<string> {
+  const [served, next] = [join(data, 'public'), join(data, 'public.next')]
+  rmSync(next, { recursive: true, force: true })
+  cpSync(join(RELEASE, 'public'), next, { recursive: true })
+  await keepReplacedAssets(join(next, 'app'), async path => {
+    const file = join(served, 'app', path)
+    return existsSync(file) ? readFileSync(file) : undefined
+  })
+  rmSync(served, { recursive: true, force: true })
+  renameSync(next, served)
+  return served
 }
 
 /** Fires the cron trigger at each full minute until `stopped` resolves. A run that fails logs its own failure. */

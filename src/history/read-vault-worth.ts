@@ -27,14 +27,15 @@ export type SharePricePoint = {
   blockNumber: bigint
   sharePrice: bigint
   totalAssets: bigint
+  idleAssets: bigint
   totalShares: bigint
 }
 
 /** Returns the point of the chain's own figures at a block. */
 export const sharePricePointAt = (
-  { sharePrice, totalAssets, totalShares }: VaultWorth,
+  { sharePrice, totalAssets, idleAssets, totalShares }: VaultWorth,
   { number, timestamp }: Block,
-): SharePricePoint => ({ timestamp, blockNumber: number, sharePrice, totalAssets, totalShares })
+): SharePricePoint => ({ timestamp, blockNumber: number, sharePrice, totalAssets, idleAssets, totalShares })
 
 /** Later than any row. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER

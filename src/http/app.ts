@@ -50,7 +50,7 @@ export function createApp(context: Context, { assets, workerVersion, cache }: Ap
   app.use(admit)
   app.on(['POST', 'PUT', 'PATCH'], '*', readBody)
   app.use(takeTurn)
-  addPageRoutes(app, context.config, assets)
+  addPageRoutes(app, context, assets)
   for (const operation of operations) addOperationRoute(app, context, operation)
   if (context.config.rehearsalUrl !== undefined)
     for (const operation of rehearsalOperations) addOperationRoute(app, context, operation)

@@ -1,7 +1,8 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
-import type { Config } from '../config/config.ts'
+import type { Context as Services } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import { createShareFigures } from '../operations/share-figures.ts'
 import { mediaRangesOf, qualityOf } from '../requests/accept.ts'
 import type { AppEnv } from './request-state.ts'
 import { pageSecurityHeaders } from './response-headers.ts'
@@ -13,6 +14,8 @@ export type Assets = { fetch: (request: Request) => Promise<Response> }
 const PAGE = '/app/'
 /** Built files carry a hash of their content in their name. */
 const HASHED = '/app/assets/'
+/** The pages whose cards have a name and a return. */
+const SUBJECT = /^\/app\/(agents|vaults)\/[\w-]+$/
 /** Only files of these folders: what is deeper is a page, also if it ends in a symbol such as BRK.B. */
 const FILE = /^\/app\/(assets\/.+|[^/]+\.\w+)$/
 
@@ -20,7 +23,9 @@ const FILE = /^\/app\/(assets\/.+|[^/]+\.\w+)$/
  * Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is
  * `/`.
  */
-export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, assets: Assets | undefined) {
+export function addPageRoutes(app: OpenAPIHono<AppEnv>, context: Services, assets: Assets | undefined) {
+  const { baseUrl } = context.config
+  const figures = createShareFigures(context)
   const servePage: MiddlewareHandler<AppEnv> = async (c, next) => {
     if (!prefersHtml(c.req.header('Accept'))) {
       await next()
@@ -31,7 +36,7 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, ass
     if (page === undefined) return next()
     page.headers.append('Vary', 'Accept')
     return pageSecurityHeaders(c, async () => {
-      c.res = withShareCard(page, c.req.path, baseUrl)
+      c.res = withShareCard(page, { path: c.req.path, baseUrl })
     })
   }
   app.get('/', servePage)
@@ -42,7 +47,12 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, { baseUrl }: Config, ass
       const isFile = FILE.test(c.req.path)
       const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
-      if (!isFile) return withShareCard(response, c.req.path, baseUrl)
+      if (!isFile) {
+        const { path } = c.req
+        // Browsers say that they navigate. Nobody sees their card, so they do not wait for it.
+        const isShared = c.req.header('Sec-Fetch-Dest') !== 'document' && SUBJECT.test(path)
+        return withShareCard(response, { path, baseUrl, figure: isShared ? await figures.of(path) : undefined })
+      }
       if (c.req.path.startsWith(HASHED)) response.headers.set('Cache-Control', 'public, max-age=31536000, immutable')
       return response
     })

@@ -1,5 +1,9 @@
+import { percentText } from '@agent-trading-service/protocol/percent'
+import { showUnseen } from '@agent-trading-service/protocol/unseen-text'
+import type { ShareFigure } from '../operations/share-figures.ts'
+
 // What chat programs and search engines show of a link to a page: its title and what it holds. It is made from the path
-// alone, because a stranger's request for a page must not cost a read of the chain.
+// and from figures that all requests of a minute share: a stranger's request for a page must not cost a read.
 
 /** Titles and descriptions by the last name in a path. What follows the name is in the title too, unless it is long. */
 const cards: Record<string, [title: string, description: string]> = {
@@ -33,9 +37,24 @@ function cardOf(path: string): { title: string; description: string } | undefine
   return { title: isShown ? `${title} ${subject}` : title, description }
 }
 
+/** Names are text of strangers: this many code points of them are shown, and unseen ones by their names. */
+const MAX_NAME_LENGTH = 40
+
+/** Returns the title of a page whose subject has a name and a return, such as `Momentum: +4.2 % · Agent 5`. */
+function titleWith({ name, returnPpm }: ShareFigure, title: string): string {
+  const points = [...showUnseen(name)]
+  const shown = points.length > MAX_NAME_LENGTH ? `${points.slice(0, MAX_NAME_LENGTH - 1).join('')}…` : points.join('')
+  const bps = Math.trunc((returnPpm ?? 0) / 100)
+  const change = returnPpm === null ? '' : `: ${bps > 0 ? '+' : ''}${percentText(bps)}`
+  return `${shown}${change} · ${title}`
+}
+
+type ShareFacts = { path: string; baseUrl: string | undefined; figure?: ShareFigure | undefined }
+
 /** Returns a page with the title, the description and the share card of its path. `baseUrl` is the deployment's. */
-export function withShareCard(page: Response, path: string, baseUrl: string | undefined): Response {
-  const { title, description } = cardOf(path) ?? {}
+export function withShareCard(page: Response, { path, baseUrl, figure }: ShareFacts): Response {
+  const { title: plain, description } = cardOf(path) ?? {}
+  const title = plain !== undefined && figure ? titleWith(figure, plain) : plain
   const content: Record<string, string> = {
     'og:site_name': SITE,
     'og:type': 'website',

@@ -16,6 +16,7 @@ import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation } from '../operations/operation.ts'
 import type { ResourceDefinition } from '../operations/operation-definition.ts'
 import { readSigningReference } from '../operations/signing.ts'
+import { listedCards, readCard } from './apps.ts'
 import { inClientTurn, measureCall } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
@@ -63,6 +64,7 @@ export const listedResources = [
     ...documents,
   ].map(({ uri, name, title, description }) => ({ uri, name, title, description, mimeType })),
   ...listedSkillFiles,
+  ...listedCards,
 ]
 
 const templates = resourceOperations.filter(isTemplate)
@@ -84,8 +86,8 @@ export async function readResource(
   uri: string,
   request: ServerContext,
 ): Promise<ReadResourceResult> {
-  const skillFile = readSkillFile(uri)
-  if (skillFile !== undefined) return skillFile
+  const file = readSkillFile(uri) ?? (await readCard(uri))
+  if (file !== undefined) return file
   const read = findReader(uri)
   if (read === undefined) throw new ResourceNotFoundError(shorten(uri, MAX_URI))
   const value = await inClientTurn(client, 'request', () => read(context, { client })).catch((error: unknown) => {

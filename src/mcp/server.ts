@@ -15,6 +15,7 @@ import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
+import { appsCapability, cardOf, showsCards } from './apps.ts'
 import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
 import {
@@ -95,7 +96,7 @@ export function createServer(
         tools: {},
         resources: { subscribe: true },
         prompts: {},
-        extensions: { ...skillsCapability, ...tasksCapability },
+        extensions: { ...skillsCapability, ...tasksCapability, ...appsCapability },
       },
       instructions: MCP_INSTRUCTIONS,
       cacheHints: {
@@ -107,9 +108,10 @@ export function createServer(
       },
     },
   )
-  server.setRequestHandler('tools/list', page, params => {
+  server.setRequestHandler('tools/list', page, (params, request) => {
     assertFirstPage(params)
-    return { tools: listTools(context, selection) }
+    const listed = listTools(context, selection)
+    return { tools: showsCards(server, request) ? listed.map(tool => ({ ...tool, ...cardOf(tool.name) })) : listed }
   })
   const call = (params: ToolCall, maxWaitMs: number | undefined, request: ServerContext) => {
     // Before it waits for its turn: the time for its response runs from its arrival.

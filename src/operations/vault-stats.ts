@@ -210,5 +210,6 @@ const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
   blockNumber: `${point.blockNumber}`,
   sharePriceUsdc: `${point.sharePrice}`,
   totalAssets: `${point.totalAssets}`,
+  idleAssets: `${point.idleAssets}`,
   totalShares: `${point.totalShares}`,
 })

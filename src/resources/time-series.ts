@@ -54,6 +54,7 @@ export const worthPoint = z
     ...pointTime,
     sharePriceUsdc: usdc('Value of one whole share'),
     totalAssets: usdc('Value of all shares'),
+    idleAssets: usdc('Of it, USDC that is not invested'),
     totalShares: amount("Shares in circulation; the share's base units"),
   })
   .meta({ id: 'SharePricePoint' })

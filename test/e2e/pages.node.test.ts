@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -137,6 +139,148 @@ describe('the pages', () => {
     expect(words).toContain('Buy HOOD for 50.00 USDC as a new position.')
     expect(words).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
     expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('a figure reads the same on every page that shows it', async () => {
+    const { page, problems } = await openPage(browser)
+    // The same figure in parts per million and in basis points, as the service cuts them.
+    const [ppm, bps] = [5_099, 50]
+    const replace = (given: unknown): unknown =>
+      typeof given !== 'object' || given === null
+        ? given
+        : Array.isArray(given)
+          ? given.map(replace)
+          : Object.fromEntries(
+              Object.entries(given).map(([name, value]) =>
+                /ppm$/i.test(name)
+                  ? [name, ppm]
+                  : ['returnBps', 'currentDrawdownBps', 'drawdownBps'].includes(name)
+                    ? [name, bps]
+                    : [name, replace(value)],
+              ),
+            )
+    await page.route(/\/(leaderboard|stats|risk-state|equity-history)(\?|$)/, async route => {
+      if (route.request().resourceType() === 'document') return route.fallback()
+      await route.fulfill({ json: replace(await (await route.fetch()).json()) })
+    })
+    const paths = ['/', '/app/leaderboard', `/app/agents/${agent.agentId}`, `/app/compare?agents=${agent.agentId}`]
+    for (const path of [...paths, '/app/vaults/frontier']) {
+      await page.goto(serviceUrl + path)
+      await page.locator('main h1').waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      const text = await page.locator('main').innerText()
+      expect(text, path).toMatch(/\b0\.50\s%/)
+      expect(text, path).not.toMatch(/\b0\.51\s%/)
+    }
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  })
+
+  it('an agent is compared with shares of its vault, its tokens with today, and corporate actions are on the chart', async () => {
+    const { page, problems } = await openPage(browser)
+    const comparedAgent = await register(4, 'Compared agent', 'frontier')
+    await trade(comparedAgent, 'open', { symbol: 'COIN', usdcAmount: '100', exits: '-900:10000' })
+    const { createdAt } = (await request(`/agents/${comparedAgent.agentId}`)).agent
+    // A share price before the first equity, and one that is a tenth higher since.
+    await page.route('**/vaults/*/stats?*', async route => {
+      const stats = await (await route.fetch()).json()
+      const point = {
+        ...stats.sharePrices.at(-1),
+        timestamp: `${Number(createdAt) - 3_600}`,
+        sharePriceUsdc: '1000000',
+      }
+      const risen = { ...point, timestamp: `${Number(createdAt) + 1}`, sharePriceUsdc: '1100000' }
+      await route.fulfill({ json: { ...stats, opening: point, sharePrices: [risen] } })
+    })
+    await page.route('**/prices/COIN/candles?interval=1d*', async route => {
+      const list = await (await route.fetch()).json()
+      await route.fulfill({ json: { ...list, candles: { ...list.candles, o: ['100'], c: ['102.509'] } } })
+    })
+    await page.route('**/tokens/COIN/corporate-actions', async route => {
+      const list = await (await route.fetch()).json()
+      const { blockTimestamp: at } = list.asOf
+      const change = { oldMultiplier: '1', newMultiplier: '2', effectiveAt: `${Number(at) - 60}`, announcedAt: at }
+      const place = { blockNumber: '1', logIndex: 0, transactionHash }
+      await route.fulfill({ json: { ...list, actions: [{ state: 'effective', ...change, ...place }] } })
+    })
+    await page.goto(`${serviceUrl}/app/agents/${comparedAgent.agentId}`)
+    const equity = page.getByRole('region', { name: 'Equity and drawdown' })
+    await equity.getByText('As shares of the vault').waitFor()
+    expect(await equity.locator('path.benchmark').first().getAttribute('d')).toMatch(/^M[\d.]+ [\d.]+/)
+    const moved = page.getByRole('article', { name: /^COIN/ }).getByText('today (UTC)')
+    expect((await moved.innerText()).replaceAll(/\s+/g, ' ')).toBe('today (UTC) +2.50 %')
+    await page.goto(`${serviceUrl}/app/tokens/COIN?agent=${comparedAgent.agentId}`)
+    const mark = page.locator('path.happened.action')
+    await mark.waitFor()
+    expect(await mark.textContent()).toBe('Corporate action: one token stands for 2 shares instead of 1')
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  })
+
+  it('a host of MCP Apps shows the result of a tool as a card, which loads nothing and follows its theme', async () => {
+    const { page, problems, hosts } = await openPage(browser, { viewport: { width: 400, height: 600 } })
+    const document = readFileSync(join(import.meta.dirname, '../../public/app/card.html'), 'utf8')
+    // The policy that hosts must use for a document that names no domains.
+    const policy =
+      "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src data:"
+    const framed = document.replace('<head>', `<head><meta http-equiv="Content-Security-Policy" content="${policy}">`)
+    const { structured, input } = {
+      structured: await request(`/agents/${agent.agentId}/risk-state`),
+      input: { symbol: '<b>NVDA</b>', usdcAmount: '250' },
+    }
+    await page.setContent('<iframe title="card" sandbox="allow-scripts" width="400" height="400"></iframe>')
+    await page.evaluate(`(() => {
+      const frame = document.querySelector('iframe')
+      window.seen = []
+      const send = message => frame.contentWindow.postMessage({ jsonrpc: '2.0', ...message }, '*')
+      window.show = (input, structuredContent) => {
+        send({ method: 'ui/notifications/tool-input', params: { arguments: input } })
+        send({ method: 'ui/notifications/tool-result', params: { content: [], structuredContent } })
+      }
+      addEventListener('message', ({ data }) => {
+        window.seen.push(data.method)
+        if (data.method === 'ui/initialize')
+          send({ id: data.id, result: { protocolVersion: '2026-01-26', hostContext: { theme: 'dark' } } })
+      })
+      frame.srcdoc = ${JSON.stringify(framed).replaceAll('<', '\\u003c')}
+    })()`)
+    await expect.poll(() => page.evaluate('window.seen')).toContain('ui/notifications/initialized')
+    const show = (result: object) => page.evaluate(`window.show(${JSON.stringify(input)}, ${JSON.stringify(result)})`)
+    const card = page.frameLocator('iframe')
+    await show(structured)
+    await card.getByText('Return on the track').waitFor()
+    expect(await card.locator('html').getAttribute('data-theme')).toBe('dark')
+    await show({ passes: false, failedChecks: ['EXCEEDS_ALLOCATION_CAP'], lossAtStopUsdc: '-1250000' })
+    await card.getByText('would be refused').waitFor()
+    const text = (await card.locator('body').innerText()).replaceAll(/\s+/g, ' ')
+    expect(text).toBe(
+      '<b>NVDA</b> would be refused Amount 250 USDC Loss at the stop −1.25 USDC Refused for EXCEEDS_ALLOCATION_CAP',
+    )
+    await show({ positionId, transactionHash, agentId: agent.agentId, fill: { usdcAmount: 'x', costBps: 5 } })
+    await card.getByText('executed').waitFor()
+    expect(await page.evaluate('window.seen')).toContain('ui/notifications/size-changed')
+    expect([...hosts].filter(Boolean)).toEqual([])
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('the page of a transaction finds its trade behind a page of others of the same block', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.route(/\/trades\?/, async route => {
+      const json = (await (await route.fetch()).json()) as { trades: { id: string; blockNumber: string }[] }
+      const next = btoa(`${json.trades[0]?.blockNumber}-9999`).replace(/=+$/, '')
+      const isSecond = route.request().url().includes(next)
+      const others = json.trades.slice(0, 1).map(trade => ({ ...trade, transactionHash: `0x${'1'.repeat(64)}` }))
+      await route.fulfill({ json: isSecond ? json : { ...json, trades: others, nextCursor: next } })
+    })
+    await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
+    await page.getByRole('heading', { level: 1, name: 'Opened: PLTR' }).waitFor()
+    expect(await page.getByRole('table', { name: 'Trades' }).getByRole('row').count()).toBe(2)
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
     await page.context().close()
   })
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -148,6 +148,20 @@ it('the process exits within two seconds when workerd is gone', async () => {
   const killedAt = Date.now()
   expect(await exited).toMatchObject({ code: 1, output: expect.stringContaining('workerd has stopped') })
   expect(Date.now() - killedAt).toBeLessThan(2_000)
+})
+
+it('tabs of a replaced release still load its scripts after the service started with the next one', async () => {
+  const vars = { ...workerVars(devnet.deployment), X402_ENABLED: 'false' }
+  const first = await serve(vars)
+  await first.stop()
+  const [old = ''] = globSync('owner-*.js', { cwd: join(root, 'dist/service/public/app/assets') })
+  const scriptOf = (name: string) => join(root, 'dist/service/public/app/assets', name)
+  renameSync(scriptOf(old), scriptOf('owner-next.js')) // as the build of the next release names it
+  const next = await serve(vars)
+  for (const name of [old, 'owner-next.js'])
+    expect((await fetch(`${next.url}/app/assets/${name}`)).headers.get('Content-Type'), name).toMatch(/javascript/)
+  await next.stop()
+  renameSync(scriptOf('owner-next.js'), scriptOf(old))
 })
 
 it('an environment of wrangler.toml gives its variables, and the vars file comes first', async () => {

@@ -5,6 +5,7 @@ import { csvParse } from 'd3-dsv'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chain, FRONTIER, newTrader, openPosition, registrationOf, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
+import { createScene } from '../support/scene.ts'
 import { call, deployment, type Input, request } from '../support/surfaces.ts'
 
 const fold = () => env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).fold()
@@ -210,5 +211,29 @@ describe('the formulas', () => {
     expect(periodStart('week', time)).toBe(Date.UTC(2026, 1, 23) / 1_000)
     expect(periodEnd('month', periodStart('month', time))).toBe(Date.UTC(2026, 2, 1) / 1_000)
     expect(periodEnd('all', periodStart('all', time))).toBeUndefined()
+  })
+})
+
+describe('a shared link to an agent or a vault', () => {
+  const titleOf = async (path: string, headers: Record<string, string> = {}) => {
+    const html = await (await request(path, { headers: { accept: 'text/html', ...headers } })).text()
+    return /<meta property="og:title" content="([^"]*)">/.exec(html)?.[1]
+  }
+
+  it('a shared link shows the name, escaped and cut, and the return, and browsers do not wait for it', async () => {
+    const name = `"><script>alert(1)</script>\u202e${'n'.repeat(60)}`
+    const hostile = await createScene('http://127.0.0.1', deployment).register(0, name) // without the API's rules for names
+    await openPosition(hostile, { symbol: 'NVDA', usdcAmount: '25' })
+    await fold()
+    const path = `/app/agents/${hostile.agentId}`
+    expect(await titleOf(path, { 'sec-fetch-dest': 'document' })).toBe(`Agent ${hostile.agentId}`)
+    const title = await titleOf(path)
+    expect(title).toMatch(/^&quot;>&lt;script>alert\(1\)&lt;\/script>\[U\+202E\]n{4}…: -?[\d.]+ % · Agent \d+$/)
+    expect(await titleOf('/app/vaults/frontier')).toMatch(/^Frontier(: [+-]?[\d.]+ %)? · Vault frontier$/)
+  })
+
+  it('a page without figures has the title of its path', async () => {
+    expect(await titleOf('/app/agents/999999')).toBe('Agent 999999')
+    expect(await titleOf('/app/status')).toBe('Status')
   })
 })

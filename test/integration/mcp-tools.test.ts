@@ -149,6 +149,41 @@ describe('the tool list', () => {
   )
 })
 
+describe('the cards of MCP Apps', () => {
+  it.each([{ pin: '2026-07-28' }, 'legacy'] as const)(
+    'tools link to cards for a host that shows them, at revision %o',
+    async mode => {
+      const extensions = { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } }
+      const host = new Client(
+        { name: 'host', version: '1' },
+        { capabilities: { extensions }, versionNegotiation: { mode } },
+      )
+      const listed = await listTools(host, '/mcp')
+      expect(tools.some(({ _meta }) => _meta?.ui !== undefined)).toBe(false)
+      const { resources } = await host.listResources()
+      const linked = listed.flatMap(({ name, _meta }) => {
+        const { resourceUri } = (_meta?.ui ?? {}) as { resourceUri?: string }
+        return resourceUri === undefined ? [] : [[name, resourceUri] as const]
+      })
+      expect(Object.fromEntries(linked)).toEqual({
+        svc_get_agent: 'ui://agent',
+        svc_get_risk_state: 'ui://agent',
+        svc_get_trade_intent_quote: 'ui://ticket',
+        svc_submit_trade_intent: 'ui://ticket',
+      })
+      for (const uri of new Set(linked.map(([, uri]) => uri))) {
+        const mimeType = 'text/html;profile=mcp-app'
+        expect(resources.find(resource => resource.uri === uri)).toMatchObject({ mimeType })
+        const [card] = (await host.readResource({ uri })).contents as { mimeType: string; text: string }[]
+        expect(card).toMatchObject({ uri, mimeType })
+        expect(card?.text).toMatch(/^<!doctype html>/)
+        expect(card?.text).not.toMatch(/<(script|link|img)[^>]* (src|href)=|url\(|@import/)
+      }
+      await host.close()
+    },
+  )
+})
+
 // Measured on the list of tools: 3.97 characters per token with o200k_base, 4.15 with cl100k_base.
 const CHARACTERS_PER_TOKEN = 3.8
 

@@ -1,5 +1,6 @@
 import { erc4626Abi } from 'viem'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
@@ -80,10 +81,12 @@ export const lensEquityAt = async (agentId: string, time: number): Promise<bigin
 /** Returns the fields of a point of a vault's share prices at a time, as the vault says at that time's block. */
 export async function worthAt(vault: `0x${string}`, time: number): Promise<Body> {
   const of = { address: vault, abi: erc4626Abi, blockNumber: await blockAt(time) } as const
-  const [totalAssets, totalShares, sharePrice] = await Promise.all([
+  const [totalAssets, idleAssets, totalShares, sharePrice] = await Promise.all([
     node.readContract({ ...of, functionName: 'totalAssets' }),
+    node.readContract({ ...of, abi: mandateVaultAbi, functionName: 'idleAssets' }),
     node.readContract({ ...of, functionName: 'totalSupply' }),
     node.readContract({ ...of, functionName: 'convertToAssets', args: [10n ** 12n] }),
   ])
-  return { totalAssets: `${totalAssets}`, totalShares: `${totalShares}`, sharePriceUsdc: `${sharePrice}` }
+  const figures = { totalAssets, idleAssets, totalShares, sharePriceUsdc: sharePrice }
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, `${value}`]))
 }

@@ -1,4 +1,4 @@
-import { clearSigningDescriptor, encodedType } from '@agent-trading-service/protocol/clear-signing'
+import { clearSigningDescriptor, encodedType, signingSentence } from '@agent-trading-service/protocol/clear-signing'
 import { MandateMode } from '@agent-trading-service/protocol/enums'
 import { namedFields } from '@agent-trading-service/protocol/message-terms'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
@@ -52,4 +52,24 @@ it('the descriptors name every value of an enumeration, and USDC as the asset of
   expect(Object.keys(enums.conditions ?? {})).toEqual(values(OrderCondition))
   expect(Object.keys(enums.modes ?? {})).toEqual(values(MandateMode))
   expect(constants.usdc).toBe(usdc)
+})
+
+it('the sentence of a message is the line of its descriptor, with the values as a wallet formats them', () => {
+  const signer = `0x${'c3'.repeat(20)}`
+  const message = { token: usdc, usdcAmount: '250500000', positionId: '12', exitBps: 2_550, agentId: '7', signer }
+  const sentenceOf = (primaryType: PrimaryType, symbol?: string) =>
+    signingSentence({ primaryType, message }, () => symbol)
+  expect(sentenceOf('OpenPosition', 'NVDA')).toBe('Buy NVDA for at most 250.50 USDC')
+  expect(sentenceOf('OpenPosition', 'all you own')).toBe(`Buy ${usdc} for at most 250.50 USDC`)
+  expect(sentenceOf('AddToPosition')).toBe('Add at most 250.50 USDC to position 12')
+  expect(sentenceOf('ReducePosition')).toBe('Sell 25.5 % of position 12')
+  expect(sentenceOf('SetSigner')).toBe(`Let ${signer} trade for agent 7`)
+  for (const primaryType of primaryTypes) {
+    const { intent = '', interpolatedIntent = intent } = descriptor.display.formats[encodedType(primaryType)] ?? {}
+    const words = interpolatedIntent.split(/\{\w+\}/)
+    expect(
+      words.every(part => sentenceOf(primaryType).includes(part)),
+      primaryType,
+    ).toBe(true)
+  }
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatUsdcExactly, parseAmount } from '../../web/src/format/amounts.ts'
+import { formatBps, formatUsdcExactly, parseAmount } from '../../web/src/format/amounts.ts'
 
 it('takes a comma in an amount only as a separator of thousands', () => {
   expect(['1,250.5', '1,234,567', '12'].map(text => parseAmount(text))).toEqual([
@@ -20,4 +20,18 @@ it('shows amounts that someone approves with every digit', () => {
     '0.000001',
     '1,234,567.890123',
   ])
+})
+
+it('cuts a percentage at every number of decimals, and never rounds it up to a limit or to a loss', () => {
+  const shown = (bps: number, fraction?: number) => formatBps(bps, fraction).replace('\u00a0', ' ')
+  expect([50, 50.99, -50.99, 9_999.9, -0.4, 123_456.7].map(bps => shown(bps))).toEqual([
+    '0.50 %',
+    '0.50 %',
+    '−0.50 %',
+    '99.99 %',
+    '0.00 %',
+    '1,234.56 %',
+  ])
+  expect([9_999, -59, -9].map(bps => shown(bps, 1))).toEqual(['99.9 %', '−0.5 %', '0.0 %'])
+  expect([9_999, -59].map(bps => shown(bps, 0))).toEqual(['99 %', '0 %'])
 })

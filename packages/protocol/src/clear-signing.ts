@@ -1,5 +1,7 @@
 import type { Address } from 'viem'
-import { type FieldName, namedFields } from './message-terms.ts'
+import { usdcText } from './check-figures.ts'
+import { type FieldName, isTicker, namedFields } from './message-terms.ts'
+import { percentText } from './percent.ts'
 import { type Domain, type PrimaryType, signingTypes } from './typed-data.ts'
 
 /** How a wallet shows a field: a format of ERC-7730 with its parameters, and the values at which it says nothing. */
@@ -122,6 +124,24 @@ function formatOf(primaryType: PrimaryType) {
       return { path: types.get(field)?.endsWith('[]') ? `${field}.[]` : field, label: capitalized(label), ...format }
     }),
   }
+}
+
+type Signed = { primaryType: PrimaryType; message: Readonly<Record<string, unknown>> }
+type SymbolOf = (token: string) => string | undefined
+
+/** Returns the sentence of the descriptor with the values of a message, as a wallet that has it shows them. */
+export function signingSentence({ primaryType, message }: Signed, symbolOf: SymbolOf): string {
+  const [intent, withValues = intent] = intents[primaryType]
+  return withValues.replace(/\{(\w+)\}/g, (_, field: FieldName) =>
+    shownInSentence(formats[field], `${message[field]}`, symbolOf),
+  )
+}
+
+function shownInSentence({ format, params }: ClearFormat, value: string, symbolOf: SymbolOf): string {
+  if (format === 'tokenAmount') return `${usdcText(BigInt(value))} USDC`
+  if (format === 'unit' && params?.base === '%') return percentText(Number(value))
+  const symbol = format === 'tokenTicker' ? symbolOf(value) : undefined
+  return symbol !== undefined && isTicker(symbol) ? symbol : value
 }
 
 /**

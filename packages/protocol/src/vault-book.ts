@@ -133,7 +133,7 @@ function bookVaultTrade(book: VaultBook, trade: Trade): VaultBook {
 }
 
 /** The worth of a vault: USDC base units, and base units of the shares. `sharePrice` is of one whole share. */
-type BookWorth = { totalAssets: bigint; totalShares: bigint; sharePrice: bigint }
+type BookWorth = { totalAssets: bigint; idleAssets: bigint; totalShares: bigint; sharePrice: bigint }
 
 /**
  * A whole share, and the virtual shares that bound what inflating the first price costs: six decimals more than USDC.
@@ -154,7 +154,7 @@ export function worthOf(
     totalAssets += usdcValue(amount, { price: priceOf(token) ?? 0n, decimals: decimalsOf(token) })
   }
   const sharePrice = (WHOLE_SHARE * (totalAssets + 1n)) / (shares + VIRTUAL_SHARES)
-  return { totalAssets, totalShares: shares, sharePrice }
+  return { totalAssets, idleAssets: idle, totalShares: shares, sharePrice }
 }
 
 /** Returns a book as text. */

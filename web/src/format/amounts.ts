@@ -31,12 +31,12 @@ export function formatExactly(base: string, decimals: number): string {
 /** Adds a plus sign to a positive number's text. */
 export const withSign = (text: string, isPositive: boolean): string => (isPositive ? `+${text}` : text)
 
-/** Formats basis points as a percentage, such as `−4.25 %`, with a space that does not break. */
-export function formatBps(bps: number, fraction = 2): string {
-  const text = (Math.abs(bps) / 100).toFixed(fraction)
-  const isZero = Number(text) === 0
-  return `${bps < 0 && !isZero ? MINUS : ''}${grouped(text.split('.')[0] ?? '')}${fraction > 0 ? `.${text.split('.')[1]}` : ''}\u00a0%`
-}
+/**
+ * Formats basis points as a percentage, such as `−4.25 %`, with a space that does not break. What does not fit is cut,
+ * as the service cuts basis points: one figure reads the same everywhere, and 99.999 % is not 100 %.
+ */
+export const formatBps = (bps: number, fraction = 2): string =>
+  `${formatUnits(`${Math.trunc(bps / 10 ** (2 - fraction))}`, fraction, fraction)}\u00a0%`
 
 /** Formats a decimal number of US dollars with at least two decimals and at most four significant ones below one. */
 export function formatUsd(decimal: string): string {

@@ -79,7 +79,13 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
         {data => <AgentFigures risk={data} />}
       </WhenReady>
       <Panel title="Equity and drawdown" aside={<a href={`/app/compare?agents=${agentId}`}>Compare</a>}>
-        <EquityChart agentId={agentId} since={Number(agent.createdAt)} now={Number(asOf.blockTimestamp)} risk={risk} />
+        <EquityChart
+          agentId={agentId}
+          vault={agent.vault}
+          since={Number(agent.createdAt)}
+          now={Number(asOf.blockTimestamp)}
+          risk={risk}
+        />
       </Panel>
       <Panel
         title="Open positions"

@@ -119,7 +119,7 @@ type ReturnChartProps = { agents: Compared[]; period: number; onPeriod: (period:
 function ReturnChart({ agents, period, onPeriod }: ReturnChartProps) {
   const { times, values } = alignSeries(agents.map(({ points }) => returnsOf(points ?? [])))
   const nameOf = ({ agentId, name }: Compared) => `${name || 'unnamed'} #${agentId}`
-  const format = (bps: number) => withSign(formatBps(bps, 1), bps >= 5)
+  const format = (bps: number) => withSign(formatBps(bps, 1), bps >= 10)
   return (
     <Chart
       summary={`Returns of ${agents.length === 1 ? 'an agent' : `${agents.length} agents`}, ${times.length} points.`}

@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
@@ -14,6 +15,7 @@ import { nameOfTrade, tradeColumns } from '../parts/trade-columns.tsx'
 type Transaction = Schema['TransactionStatus']
 
 const POLL_MS = 3_000
+const MAX_PAGE = 100
 const NAMES = { pending: 'pending', success: 'executed', reverted: 'reverted' }
 
 /** One transaction: whether it is included, and what became of it. */
@@ -22,10 +24,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
   useLive({})
   const transaction = useRead('getTransaction', { txHash: hash }, { pollMs: POLL_MS })
   const block = transaction.data?.status === 'success' ? transaction.data.blockNumber : undefined
-  const list = useRead('listTrades', block === undefined ? undefined : { cursor: cursorAfter(block), limit: 100 })
-  const trades = list.data?.trades.filter(
-    ({ transactionHash }) => transactionHash === transaction.data?.transactionHash,
-  )
+  const trades = useTradesOf(transaction.data?.transactionHash, block)
   const contract = Object.keys(contracts).find(name => contracts[name] === transaction.data?.to)
   return (
     <WhenReady resource={transaction} what="this transaction" lines={6} title="Transaction">
@@ -84,6 +83,21 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
       )}
     </WhenReady>
   )
+}
+
+/** The trades of a transaction, from the list of all trades from its block on, page by page; undefined at first. */
+function useTradesOf(hash: string | undefined, block: string | undefined): Schema['FeedTrade'][] | undefined {
+  const [walked, setWalked] = useState<{ block?: string; next: string; found: Schema['FeedTrade'][] }>()
+  const before = walked?.block === block ? walked : undefined
+  const cursor = block === undefined ? undefined : (before?.next ?? cursorAfter(block))
+  const { data } = useRead('listTrades', cursor === undefined ? undefined : { cursor, limit: MAX_PAGE })
+  const onPage = data?.trades.filter(({ transactionHash }) => transactionHash === hash) ?? []
+  const found = [...(before?.found ?? []), ...onPage]
+  const more = data?.trades.at(-1)?.blockNumber === block ? data?.nextCursor : null
+  useEffect(() => {
+    if (block && more) setWalked({ block, next: more, found })
+  }, [more])
+  return data === undefined || more ? undefined : found
 }
 
 /** The cursor of the list of trades that begins with those of a block. */

@@ -14,7 +14,7 @@ import { Time } from '../parts/times.tsx'
 import { MarketHours, StaleMoney, StalePrice, staleHoldings } from './vault/market-hours.tsx'
 import { SharePriceChart } from './vault/share-price-chart.tsx'
 import { TrackTable, titleCase } from './vault/tracks.tsx'
-import { shareBps, VaultFigures } from './vaults.tsx'
+import { shareBps, usedBps, VaultFigures } from './vaults.tsx'
 
 /** One vault: figures, share price, holdings, tracks, tokens and agents. */
 export function VaultPage({ params: { id = '' } }: PageProps) {
@@ -45,6 +45,7 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
           <JumpLinks titles={['Share price', 'Holdings', 'Terms for depositors', 'Tracks', 'Tokens', 'Agents']} />
           <StaleMoney symbols={staleHoldings(stats.data)} what="assets and share price use" />
           <VaultFigures vault={vault} />
+          {stats.data && <Risk stats={stats.data} />}
           <div class="columns">
             <div class="stack">
               <Panel title="Share price">
@@ -148,11 +149,40 @@ export const Contributions = ({ performance: { contributions } }: ContributionsP
     </>
   )
 
+/** What a depositor risks in one line: how far the share price fell, what is in tokens now, and who pays first. */
+function Risk({ stats }: { stats: Schema['VaultStats'] }) {
+  const { maxDrawdown90d, contributions } = stats.performance
+  const risks = Array.from({ length: MAX_CONTRIBUTIONS }, (_, index) => useRowRisk(contributions[index]?.agentId))
+  const locked = risks.reduce((sum, risk) => sum + BigInt(risk?.firstLoss?.lockedUsdc ?? 0), 0n)
+  return (
+    <p class="prose">
+      <b>Risk:</b>{' '}
+      {maxDrawdown90d ? (
+        <>
+          the share price fell by at most <Percent ppm={maxDrawdown90d.ppm} /> in 90 days
+        </>
+      ) : (
+        'the share price has not fallen at the end of any day'
+      )}
+      ; <Percent bps={usedBps(stats)} fraction={1} /> of the assets are at risk in tokens now;{' '}
+      {locked === 0n ? (
+        'owners have locked no shares to pay for losses first'
+      ) : (
+        <>
+          shares of owners worth <Usdc value={`${locked}`} /> pay for losses of their agents first
+        </>
+      )}
+      .
+    </p>
+  )
+}
+
 type RowProps = { agentId: string }
 
 /** One read of an agent serves all cells of its row. */
-const useRowRisk = (agentId: string) =>
-  useRead('getRiskState', { agentId }, { pollMs: ROW_POLL_MS, isTouched: false }).data
+const useRowRisk = (agentId: string | undefined) =>
+  useRead('getRiskState', agentId === undefined ? undefined : { agentId }, { pollMs: ROW_POLL_MS, isTouched: false })
+    .data
 
 /** How much of the vault's money an agent may use, and uses. */
 function Allocation({ agentId }: RowProps) {

@@ -1,8 +1,9 @@
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
+import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
-import { PageTitle } from '../parts/panel.tsx'
+import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
 import { MarketHours, StalePrice } from './vault/market-hours.tsx'
@@ -28,6 +29,11 @@ export function VaultsPage() {
             </Empty>
           ) : (
             <div class="stack">
+              {vaults.length > 1 && (
+                <Panel title="Comparison" flush>
+                  <DataTable label="Vaults" columns={COMPARED} rows={vaults} keyOf={({ id }) => id} />
+                </Panel>
+              )}
               {vaults.map(vault => (
                 <VaultSummary key={vault.id} vault={vault} tokens={tokens.data?.tokens} />
               ))}
@@ -38,6 +44,29 @@ export function VaultsPage() {
     </>
   )
 }
+
+type Shown = { stats: Schema['VaultStats'] }
+
+/** A cell of what is read for each vault; all cells and the figures below share the read. */
+function OfVault({ id, show: Show }: { id: string; show: (shown: Shown) => preact.VNode }) {
+  const { data } = useRead('getVaultStats', { id, interval: '1d' })
+  return data ? <Show stats={data} /> : <Placeholder />
+}
+const column = (head: string, show: (shown: Shown) => preact.VNode): Column<Schema['Vault']> => ({
+  head,
+  isNumber: true,
+  cell: ({ id }) => <OfVault id={id} show={show} />,
+})
+
+const COMPARED: Column<Schema['Vault']>[] = [
+  { head: 'Vault', part: 'name', cell: ({ id, name }) => <a href={`/app/vaults/${id}`}>{name}</a> },
+  { head: 'Assets', part: 'lead', isNumber: true, cell: ({ totalAssets }) => <Usdc value={totalAssets} /> },
+  { head: 'At risk now', isNumber: true, cell: vault => <Percent bps={usedBps(vault)} fraction={1} /> },
+  column('30 days', ({ stats }) => <Percent ppm={stats.performance.return30dPpm} signed />),
+  column('Since the start', ({ stats }) => <Percent ppm={stats.performance.returnPpm} signed />),
+  column('Deepest fall, 90 days', ({ stats }) => <Percent ppm={stats.performance.maxDrawdown90d?.ppm} />),
+  column('Withdrawal fee', ({ stats }) => <Percent bps={stats.liquidity?.withdrawFeeBps ?? 0} />),
+]
 
 type VaultProps = { vault: Schema['Vault'] }
 
@@ -138,6 +167,10 @@ export function VaultFigures({ vault }: VaultProps) {
     </dl>
   )
 }
+
+/** The part of a vault's assets that is in tokens. */
+export const usedBps = ({ totalAssets, idleAssets }: { totalAssets: string; idleAssets: string }): number =>
+  shareBps(`${BigInt(totalAssets) - BigInt(idleAssets)}`, totalAssets)
 
 export const shareBps = (part: string, whole: string): number =>
   BigInt(whole) === 0n ? 0 : Number((BigInt(part) * 10_000n) / BigInt(whole))

@@ -9,7 +9,8 @@ import { Time } from './times.tsx'
 /** One line of a chart. Lines of pane 1 are drawn below the main pane. All lines have the same times. */
 export type Line = {
   name: string
-  values: { time: number; value: number }[]
+  /** `benchmark` is what the value is compared with, as a dashed line. */
+  values: { time: number; value: number; benchmark?: number | undefined }[]
   color: 'accent' | 'loss'
   pane: 0 | 1
   format: (value: number) => string
@@ -217,7 +218,7 @@ function Pane({ line, x, width, axisWidth, top, bottom, index }: PaneProps) {
   const last = values.at(-1)
   if (last === undefined) return null
   const numbers = [
-    ...values.map(({ value }) => value),
+    ...values.flatMap(({ value, benchmark = value }) => [value, benchmark]),
     ...(series ?? []).flatMap(each => each.values.filter(value => value !== undefined)),
     ...(candles ?? []).flatMap(({ high, low }) => [high, low]),
     ...[...levels, ...marks].map(({ value }) => value),
@@ -268,6 +269,14 @@ function Pane({ line, x, width, axisWidth, top, bottom, index }: PaneProps) {
         <>
           <path d={`${steps}V${base}H${x(first?.time ?? 0).toFixed(1)}Z`} fill={`url(#${fill})`} />
           <path class="line" d={steps} />
+          <path
+            class="line benchmark"
+            d={stepsOf(
+              values.map(({ time, benchmark }) => ({ time, value: benchmark })),
+              x,
+              y,
+            )}
+          />
         </>
       )}
       {levels.map(({ value, text, tone }, position) => (

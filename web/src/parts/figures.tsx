@@ -22,10 +22,7 @@ export function Usdc({ value, signed = false, fraction = 2, unit = true }: UsdcP
   )
 }
 
-/**
- * A percentage from basis points, or from parts per million. The latter are truncated, as the service truncates basis
- * points, so that a figure reads the same wherever it is shown.
- */
+/** A percentage from basis points, or from parts per million. */
 export function Percent({ ppm, bps = inBps(ppm), signed = false, fraction = 2 }: PercentProps) {
   if (bps === null || bps === undefined) return <NoValue />
   const text = formatBps(bps, fraction)
@@ -43,7 +40,7 @@ type PercentProps = {
 }
 
 const PPM_PER_BPS = 100
-const inBps = (ppm: number | null | undefined) => (typeof ppm === 'number' ? Math.trunc(ppm / PPM_PER_BPS) : ppm)
+const inBps = (ppm: number | null | undefined) => (typeof ppm === 'number' ? ppm / PPM_PER_BPS : ppm)
 
 /** A price in US dollars. */
 export const Price = ({ usd }: { usd: string }) => (

@@ -1,4 +1,5 @@
 import type { AgentTradingError, ExitRule, OwnerReceipt, Prepared } from '@agent-trading-service/client'
+import { signingSentence } from '@agent-trading-service/protocol/clear-signing'
 import { termsOf, titleOf } from '@agent-trading-service/protocol/message-terms'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
@@ -209,6 +210,9 @@ function Review({ prepared, progress, onSign, onCancel }: ReviewProps) {
         You are about to sign
       </h4>
       <p>{titleOf(typedData)}.</p>
+      <p>
+        A wallet with the descriptor of this service shows: <b>{signingSentence(typedData, symbolOf)}</b>
+      </p>
       <Facts
         items={[
           ...termsOf(typedData, { symbolOf, exits }).map(({ name, value }): Fact => [name, value]),

@@ -3,7 +3,7 @@ import type { Schema } from '../../data/client.ts'
 import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Chart, type ChartProps, PointTable } from '../../parts/chart.tsx'
-import { seriesQuery } from '../../parts/chart-range.ts'
+import { hourlyQuery, seriesQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { WhenReady } from '../../parts/states.tsx'
 import { Badge, CsvLink } from '../../parts/text.tsx'
@@ -12,17 +12,18 @@ import { Time } from '../../parts/times.tsx'
 const wholeNumber = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 
 type EquityPoint = Schema['EquityPoint']
-type Props = { agentId: string; since: number; now: number; risk: Reading<Schema['RiskState']> }
+type Props = { agentId: string; vault: string; since: number; now: number; risk: Reading<Schema['RiskState']> }
 
 /**
  * The equity of an agent from its registration on, up to `now` (Unix seconds). It ends with the risk state that the
- * page shows.
+ * page shows. The benchmark is the share price of the agent's vault, from the same start.
  */
-export function EquityChart({ agentId, since, now, risk }: Props) {
+export function EquityChart({ agentId, vault, since, now, risk }: Props) {
   const [period, setPeriod] = useState(Number.POSITIVE_INFINITY)
   const query = seriesQuery(period, since, now)
   const history = useRead('getEquityHistory', { agentId, ...query })
   const latest = useLatest(history)
+  const shares = useLatest(useRead('getVaultStats', { id: vault, ...hourlyQuery(period, since, now) }))
   return (
     <WhenReady resource={risk} what="the equity" lines={14}>
       {risk => (
@@ -30,6 +31,7 @@ export function EquityChart({ agentId, since, now, risk }: Props) {
           {data => (
             <EquityLines
               points={pointsUpTo(data, risk)}
+              shares={shares.data}
               period={period}
               span={now - since}
               onPeriod={setPeriod}
@@ -62,20 +64,37 @@ function pointsUpTo({ opening, points }: Schema['EquityHistory'], risk: Schema['
   return [...before.filter(isAtEndOfInterval), last]
 }
 
+/** What the first equity would be worth at each point as shares of the vault; undefined before there is a price. */
+function benchmarkOf(points: EquityPoint[], shares: Schema['VaultStats'] | undefined): (number | undefined)[] {
+  if (shares === undefined) return []
+  const prices = [...(shares.opening ? [shares.opening] : []), ...shares.sharePrices]
+  const priceAt = ({ timestamp }: EquityPoint) =>
+    Number(prices.findLast(price => Number(price.timestamp) <= Number(timestamp))?.sharePriceUsdc)
+  const first = points.find(point => priceAt(point) > 0)
+  if (first === undefined) return []
+  const scale = Number(first.equityUsdc) / 1e6 / priceAt(first)
+  return points.map(point => (priceAt(point) > 0 ? scale * priceAt(point) : undefined))
+}
+
 /** The newest point of a response is at its block, which need not be the one that the page shows. */
 const isAtEndOfInterval = ({ timestamp }: EquityPoint) => Number(timestamp) % 300 === 299
 
-type LinesProps = { points: EquityPoint[] } & Pick<ChartProps, 'period' | 'span' | 'onPeriod' | 'csv'>
+type LinesProps = { points: EquityPoint[]; shares: Schema['VaultStats'] | undefined } & Pick<
+  ChartProps,
+  'period' | 'span' | 'onPeriod' | 'csv'
+>
 
 /** The equity over time, with its drawdown below. */
-function EquityLines({ points, ...chart }: LinesProps) {
+function EquityLines({ points, shares, ...chart }: LinesProps) {
+  const benchmark = useMemo(() => benchmarkOf(points, shares), [points, shares])
   const lines = useMemo(
     () => [
       {
         name: 'equity',
-        values: points.map(({ timestamp, equityUsdc }) => ({
+        values: points.map(({ timestamp, equityUsdc }, index) => ({
           time: Number(timestamp),
           value: Number(equityUsdc) / 1e6,
+          benchmark: benchmark[index],
         })),
         color: 'accent' as const,
         pane: 0 as const,
@@ -89,7 +108,7 @@ function EquityLines({ points, ...chart }: LinesProps) {
         format: (value: number) => formatBps(Math.round(value * 100), 1),
       },
     ],
-    [points],
+    [points, benchmark],
   )
   const last = points.at(-1)
   if (last === undefined) return null
@@ -100,11 +119,17 @@ function EquityLines({ points, ...chart }: LinesProps) {
       {...chart}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last
+        const compared = benchmark[points.indexOf(shown)]
         return (
           <>
             <span class="key accent">
               Equity <Usdc value={shown.equityUsdc} />
             </span>
+            {compared !== undefined && (
+              <span class="key benchmark">
+                As shares of the vault <Usdc value={`${Math.round(compared * 1e6)}`} />
+              </span>
+            )}
             <span class="key loss">
               Drawdown <Percent bps={-shown.drawdownBps} />
             </span>

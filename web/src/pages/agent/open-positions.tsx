@@ -33,6 +33,8 @@ type OpenPositionProps = { agentId: string; position: Position; orders: Level[] 
 function OpenPosition({ agentId, position, orders }: OpenPositionProps) {
   const path = `/agents/${agentId}/positions/${position.positionId}`
   const { data: automation, error } = useRead('getPositionAutomation', { agentId, positionId: position.positionId })
+  const { candles } = useRead('getCandles', { symbol: position.symbol, interval: '1d', limit: 1 }).data ?? {}
+  const [open, close] = [Number(candles?.o.at(-1)), Number(candles?.c.at(-1))]
   // A price that could not be read again is the last known one.
   const isStale = error !== undefined || (automation?.price.stale ?? position.priceStale)
   return (
@@ -41,6 +43,11 @@ function OpenPosition({ agentId, position, orders }: OpenPositionProps) {
         <h3>
           <a href={`/app${path}`}>{position.symbol}</a> <span class="fine">#{position.positionId}</span>
         </h3>
+        {open > 0 && (
+          <span class="fine">
+            today (UTC) <Percent bps={(close / open - 1) * 10_000} signed />
+          </span>
+        )}
         <CapitalMode mode={position.capitalMode} />
         <StalePrice isStale={isStale} market={automation?.market} />
         {automation?.ownerClose && <Badge tone="bad">closing for the owner</Badge>}

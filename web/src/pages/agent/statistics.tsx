@@ -80,16 +80,16 @@ const factsOf = ({
   ['Profit, realized or not', <Usdc key="pnl" value={stats.pnlUsdc} signed />],
   ['Trades', <Count key="trades" value={stats.trades} />],
   ['Positions closed', <Count key="closed" value={stats.closedPositions} />],
-  ['Won', <Share key="won" bps={stats.winRateBps} />],
+  ['Won', <Percent key="won" bps={stats.winRateBps} />],
   ['Profit factor', <Ratio key="factor" milli={stats.profitFactorMilli} />],
   ['Held on average', <Hours key="held" seconds={stats.averageHoldingSeconds} />],
   ['Best', stats.best ? <Usdc key="best" value={stats.best.pnlUsdc} signed /> : <NoValue key="best" />],
   ['Worst', stats.worst ? <Usdc key="worst" value={stats.worst.pnlUsdc} signed /> : <NoValue key="worst" />],
-  ['Deepest fall', <Share key="fall" bps={maxDrawdown && maxDrawdown.ppm / 100} />],
+  ['Deepest fall', <Percent key="fall" ppm={maxDrawdown?.ppm} />],
   ['Sharpe', <Ratio key="sharpe" milli={stats.sharpeMilli} />],
   ['Sortino', <Ratio key="sortino" milli={stats.sortinoMilli} />],
-  ['Invested on average', <Share key="exposure" bps={stats.exposurePpm / 100} />],
-  ['Cost against the oracle', <Share key="cost" bps={executionCost.costBps} />],
+  ['Invested on average', <Percent key="exposure" ppm={stats.exposurePpm} />],
+  ['Cost against the oracle', <Percent key="cost" bps={executionCost.costBps} />],
 ]
 
 const TOKEN_COLUMNS: Column<Schema['AgentStats']['pnlByToken'][number]>[] = [
@@ -101,11 +101,10 @@ const TOKEN_COLUMNS: Column<Schema['AgentStats']['pnlByToken'][number]>[] = [
     isNumber: true,
     cell: ({ realizedPnlUsdc }) => <Usdc value={realizedPnlUsdc} signed />,
   },
-  { head: 'Cost', isNumber: true, cell: ({ costBps }) => <Share bps={costBps} /> },
+  { head: 'Cost', isNumber: true, cell: ({ costBps }) => <Percent bps={costBps} /> },
 ]
 
 const Count = ({ value }: { value: number }) => <span class="num">{value}</span>
-const Share = ({ bps }: { bps: number | null }) => (bps === null ? <NoValue /> : <Percent bps={bps} />)
 
 /** A ratio in thousandths. */
 export const Ratio = ({ milli }: { milli: number | null }) =>

@@ -1,5 +1,6 @@
 import type { Schema } from '../../data/client.ts'
 import { useRead } from '../../data/use-read.ts'
+import { formatBps } from '../../format/amounts.ts'
 import { formatUtc } from '../../format/time.ts'
 import { DAY_SECONDS } from '../../parts/chart-range.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
@@ -48,7 +49,7 @@ function Strip({ history: { days, checkSeconds } }: { history: History }) {
   const ready = days.reduce((sum, day) => sum + day.ready, 0)
   const firsts = days.flatMap(({ day, versions }) => versions.map(version => ({ day: Number(day), version })))
   const versions = firsts.filter(({ version }, index) => version !== firsts[index - 1]?.version)
-  const share = `${((ready / checks) * 100).toFixed(2)} %`
+  const share = formatBps((ready * 10_000) / checks)
   return (
     <>
       <svg

@@ -1,13 +1,14 @@
 import { useMemo, useState } from 'preact/hooks'
 import type { Schema } from '../../data/client.ts'
 import { type Reading, useLatest, useRead } from '../../data/use-read.ts'
-import { formatUsdc } from '../../format/amounts.ts'
+import { formatBps, formatUsdc } from '../../format/amounts.ts'
 import { Chart, PointTable } from '../../parts/chart.tsx'
 import { DAY_SECONDS, hourlyQuery } from '../../parts/chart-range.ts'
 import { Percent, Usdc } from '../../parts/figures.tsx'
 import { Figures } from '../../parts/panel.tsx'
 import { Empty, WhenReady } from '../../parts/states.tsx'
 import { Time } from '../../parts/times.tsx'
+import { usedBps } from '../vaults.tsx'
 
 type Props = { id: string; now: number; stats: Reading<Schema['VaultStats']> }
 
@@ -88,6 +89,13 @@ function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
         pane: 0 as const,
         format: (value: number) => value.toFixed(4),
       },
+      {
+        name: 'in use',
+        values: points.map(point => ({ time: Number(point.timestamp), value: usedBps(point) })),
+        color: 'accent' as const,
+        pane: 1 as const,
+        format: (value: number) => formatBps(value, 1),
+      },
     ],
     [stats],
   )
@@ -95,17 +103,19 @@ function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
   if (last === undefined) return <Empty title="No share price yet.">It is shown from the first deposit on.</Empty>
   return (
     <Chart
-      size="low"
       period={period}
       span={span}
       onPeriod={onPeriod}
-      summary={`Share price, ${points.length} points; the last one is ${formatUsdc(last.sharePriceUsdc, 6)} USDC.`}
+      summary={`Share price and assets in use, ${points.length} points; the last price is ${formatUsdc(last.sharePriceUsdc, 6)} USDC, with ${formatBps(usedBps(last), 1)} in use.`}
       lines={lines}
       legend={time => {
         const shown = points.find(({ timestamp }) => Number(timestamp) === time) ?? last
         return (
           <>
             <Usdc value={shown.sharePriceUsdc} fraction={6} />
+            <span>
+              in use <Percent bps={usedBps(shown)} fraction={1} />
+            </span>
             <span class="fine">
               <Time value={shown.timestamp} />
             </span>
@@ -118,6 +128,7 @@ function SharePriceLine({ stats, period, span, onPeriod }: LineProps) {
           columns={{
             'Share price': ({ sharePriceUsdc }) => <Usdc value={sharePriceUsdc} fraction={6} />,
             Assets: ({ totalAssets }) => <Usdc value={totalAssets} />,
+            'In use': point => <Percent bps={usedBps(point)} fraction={1} />,
           }}
         />
       )}
