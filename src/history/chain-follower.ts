@@ -337,12 +337,9 @@ export function createChainFollower({
     const to = numberOf(target)
     const earlier = { fromBlock: block + 1, toBlock: to - 1 }
     const again = earlier.toBlock > block ? logsRequest(union(filters), earlier) : undefined
-    const elsewhere = again && (await otherLogs(again))
-    const [header, own, second = elsewhere] = await rpc.batch([
-      headerRequest(to),
-      known ? undefined : blockRequest(block),
-      elsewhere ? undefined : again,
-    ])
+    const second =
+      again && ((await otherLogs(again)) ?? ((await readAgainIfRefused([again]))[0] as RpcResponse<NodeLog[]>))
+    const [header, own] = await rpc.batch([headerRequest(to), known ? undefined : blockRequest(block)])
     if (own && own.result?.hash !== hash) return undefined
     const before = events.filter(log => numberOf(log) < to)
     const isSame = !second || placesOf(second.result?.filter(isSelected)) === placesOf(before)

@@ -32,10 +32,11 @@ async function mineSecond(): Promise<void> {
   await send('anvil_mine', [numberToHex(BLOCKS_A_SECOND), '0x0'])
 }
 
-async function openIndexer(profile: ProviderProfile, seed = 1) {
+async function openIndexer(profile: ProviderProfile, seed = 1, otherUrls: string[] = []) {
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
   const { db, sqlite } = createSqliteD1()
-  const { chain, trading } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: proxy.url })
+  const RPC_URL = [proxy.url, ...otherUrls].join()
+  const { chain, trading } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL })
   if (chain === undefined) throw new Error('The chain is not configured.')
   const indexer = createIndexer(db, { chain, trading }, { onAppend() {}, onReorg() {} })
   indexer.watch(600_000)
@@ -189,6 +190,48 @@ it('a node that lists a later event and leaves out an earlier one is not believe
   }
   expect(shown).toBeGreaterThan(hidden)
   expect(cursorOf(sqlite)).toBeGreaterThanOrEqual(shown)
+  await proxy.stop()
+})
+
+/** Hides the logs of a block from every list of a range, the same way each time. */
+const hideIn =
+  (block: number): Parameters<ProviderProxy['distort']>[0] =>
+  ({ method, params: [filter] = [] }, reply) => {
+    const { blockHash } = (filter ?? {}) as { blockHash?: string }
+    if (method !== 'eth_getLogs' || blockHash !== undefined || reply.result === undefined) return reply
+    return { result: (reply.result as { blockNumber: string }[]).filter(log => Number(log.blockNumber) !== block) }
+  }
+
+it('a node that hides an earlier event the same way each time is not believed if another node lists it', async () => {
+  const { proxy, sqlite, step, follow } = await openIndexer(profiles['no-overrides'], 1, [devnet.rpcUrl])
+  await follow(1)
+  const hidden = await post()
+  proxy.distort(hideIn(hidden))
+  const shown = await post()
+  await expect
+    .poll(
+      async () => {
+        await step()
+        expect(indexedPosts(sqlite)).toBe(await postsUpTo(cursorOf(sqlite)))
+        return cursorOf(sqlite)
+      },
+      { timeout: 60_000 },
+    )
+    .toBeGreaterThanOrEqual(shown)
+  await proxy.stop()
+})
+
+it('a node that refuses half of the requests for logs delays no event by more than a few steps, and fails none', async () => {
+  const { proxy, sqlite, indexer, follow } = await openIndexer(profiles['robinhood-public'])
+  await follow(1)
+  const calls = callsOf(proxy)
+  const posted = await post()
+  for (let steps = 0; steps < 30; steps++) {
+    await mineSecond()
+    await indexer.step()
+  }
+  expect(indexedPosts(sqlite)).toBe(await postsUpTo(posted))
+  expect(callsOf(proxy) - calls).toBeLessThan(60)
   await proxy.stop()
 })
 
