@@ -27,8 +27,11 @@ const CYCLE_INTERVAL_MS = 1_000
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
-/** The interval while no position and no order is open: the index tells of those that are opened. */
-const IDLE_INTERVAL_MS = 300_000
+/**
+ * The interval while no position and no order is open: this service wakes the keeper, but positions may also be opened
+ * without it.
+ */
+const IDLE_INTERVAL_MS = 60_000
 /** The longest pause after a failed cycle, and so how late an exit may be after an outage of the nodes. */
 const MAX_BACKOFF_MS = 5_000
 
@@ -56,8 +59,8 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   /**
-   * Makes the next cycle look at what has changed. Without changes it starts a new keeper, or one whose alarm was lost.
-   * Returns how many orders the keeper did not know.
+   * Makes the next cycle look at what has changed. Without changes it starts an idle keeper, or one whose alarm was
+   * lost. Returns how many orders the keeper did not know.
    */
   async changed(changes?: ChainChanges): Promise<number> {
     if (this.#assembled() === undefined) return 0
@@ -65,8 +68,7 @@ export class KeeperObject extends DurableObject<Env> {
     for (const change of positions) this.#book.mark(change)
     if (reorgAbove !== undefined) this.#book.markAbove(reorgAbove)
     const unknown = orders.filter(({ orderId }) => this.#book.orders.entry(orderId) === undefined)
-    const isNew = this.#book.lastCycle() === undefined
-    const mustStart = isNew || unknown.length > 0 || (this.#isIdle() && positions.length > 0)
+    const mustStart = unknown.length > 0 || (this.#isIdle() && (positions.length > 0 || changes === undefined))
     for (const order of unknown) this.#book.orders.put(newOrderEntry(order))
     if (mustStart) await this.#armBefore(Date.now() + CYCLE_INTERVAL_MS)
     else if (changes === undefined) await this.#armBefore(Date.now() + this.#heartbeatMs)
@@ -149,6 +151,7 @@ export class KeeperObject extends DurableObject<Env> {
     const { orders } = this.#book
     const isBusy = [this.#book.batches(), orders.batches(), orders.unchecked(1)].some(({ length }) => length > 0)
     if (isBusy) return CYCLE_INTERVAL_MS
+    if (this.#isIdle()) return IDLE_INTERVAL_MS
     const heartbeatMs = this.#heartbeatMs
     const nextTryAt = Math.min(this.#book.nextTryAt() ?? heartbeatMs + this.#startedAt, orders.nextWakeAt() * 1_000)
     return Math.max(CYCLE_INTERVAL_MS, Math.min(nextTryAt - this.#startedAt, heartbeatMs))
@@ -159,7 +162,7 @@ export class KeeperObject extends DurableObject<Env> {
    * late an exit may be after a price that others have posted. Providers bill each cycle.
    */
   get #heartbeatMs(): number {
-    return this.#isIdle() ? IDLE_INTERVAL_MS : (this.#config.keeper?.intervalMs ?? IDLE_INTERVAL_MS)
+    return this.#config.keeper?.intervalMs ?? IDLE_INTERVAL_MS
   }
 
   /** Whether there is nothing to watch. */

@@ -39,9 +39,8 @@ const MAX_PENDING_SECONDS = 60
 export const MAX_INDEX_LAG_SECONDS = 300
 /** An account of the operator's that pays for fewer cannot be relied on in an emergency. */
 const MIN_WATCHED_TRANSACTIONS = 20
-/** The age of the last cycle of a keeper that has something to watch, and of one that has not. */
+/** The cron trigger starts a keeper cycle every minute. */
 const MAX_KEEPER_CYCLE_AGE_SECONDS = 150n
-const MAX_IDLE_CYCLE_AGE_SECONDS = 660n
 
 /**
  * Returns the report with all balances, the block it describes, the reasons why no agent could open a position, and the
@@ -372,7 +371,5 @@ const reasonsOf = (lanes: readonly LaneStatus[] = []) =>
     )
     .join('')
 
-function isCycling({ lastEvaluation, openPositions, openOrders }: KeeperStatus, { timestamp }: Block): boolean {
-  const maxAge = openPositions + openOrders === 0 ? MAX_IDLE_CYCLE_AGE_SECONDS : MAX_KEEPER_CYCLE_AGE_SECONDS
-  return lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= maxAge
-}
+const isCycling = ({ lastEvaluation }: KeeperStatus, { timestamp }: Block) =>
+  lastEvaluation !== undefined && timestamp - BigInt(lastEvaluation.at) <= MAX_KEEPER_CYCLE_AGE_SECONDS
