@@ -8,7 +8,8 @@ import { describeMachine, table, writeSection } from './results-file.ts'
 
 // `npm run bench [-- --runs 3]`: measures relaying and reads against a baseline relay, presigned sends and a bare
 // route, on workerd and a chain with a block every 0.25 s. Prints a table and writes its section of bench/results.md.
-// `npm run bench -- recovery [--runs 3]` only kills and restarts the service, and writes nothing.
+// `npm run bench -- recovery [--runs 3]` only kills and restarts the service, `npm run bench -- fast` only relays on
+// 100 ms blocks; both write nothing.
 const { values, positionals } = parseArgs({
   options: { runs: { type: 'string', default: '3' } },
   allowPositionals: true,
@@ -49,12 +50,29 @@ async function recover(testbed: Testbed): Promise<Recovery> {
   return recovery
 }
 
+async function reported(name: string, measured: Promise<Measurement>): Promise<Measurement> {
+  const result = await measured
+  say(`  ${name}: ${figure(result)}`)
+  return result
+}
+
+async function relayOnFastChain(): Promise<Pick<Run, 'fast' | 'fastCrowd' | 'fastPeer'>> {
+  const fastPeer = await onNewChain(
+    testbed => testbed.peer(measure => reported('Express peer, 100 ms blocks', measure(SUSTAINED))),
+    FAST_BLOCK_MS,
+  )
+  const service = await onNewChain(
+    ({ service }) =>
+      service(1, async measure => ({
+        fast: await reported('service, one key, 100 ms blocks', measure(SUSTAINED)),
+        fastCrowd: await reported('service, 64 clients, 100 ms blocks', measure(CROWD)),
+      })),
+    FAST_BLOCK_MS,
+  )
+  return { fastPeer, ...service }
+}
+
 async function relay(): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
-  const reported = async (name: string, measured: Promise<Measurement>) => {
-    const result = await measured
-    say(`  ${name}: ${figure(result)}`)
-    return result
-  }
   const presigned = await onNewChain(async ({ raw }) => ({
     rawCrowd: await reported('presigned, 64 clients', raw(CROWD)),
     rawPaced: await reported('presigned, 100 a second', raw(PACED)),
@@ -70,18 +88,7 @@ async function relay(): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
     onNewChain(({ service }) => service(keys, measure => reported(`service, ${name}`, measure(SUSTAINED))))
   const oneKey = await relayWith(1, 'one key')
   const fourKeys = await relayWith(4, 'four keys')
-  const fastPeer = await onNewChain(
-    testbed => testbed.peer(measure => reported('Express peer, 100 ms blocks', measure(SUSTAINED))),
-    FAST_BLOCK_MS,
-  )
-  const onFastChain = await onNewChain(
-    ({ service }) =>
-      service(1, async measure => ({
-        fast: await reported('service, one key, 100 ms blocks', measure(SUSTAINED)),
-        fastCrowd: await reported('service, 64 clients, 100 ms blocks', measure(CROWD)),
-      })),
-    FAST_BLOCK_MS,
-  )
+  const onFastChain = await relayOnFastChain()
   return onNewChain(async testbed => {
     const reads = await measureReads(testbed, loadGenerator)
     say(`  reads: ${reads.map(({ path, perSecond }) => `${path} ${perSecond.toFixed(0)}/s`).join(', ')}`)
@@ -91,7 +98,6 @@ async function relay(): Promise<Run & { reads: Reads[]; recovery: Recovery }> {
       peer,
       oneKey,
       fourKeys,
-      fastPeer,
       ...onFastChain,
       reads,
       recovery: await recover(testbed),
@@ -227,6 +233,7 @@ try {
   for (let run = 1; run <= runs; run++) {
     say(`run ${run} of ${runs}`)
     if (positionals.includes('recovery')) await onNewChain(recover)
+    else if (positionals.includes('fast')) await relayOnFastChain()
     else results.push(await relay())
   }
 } finally {

@@ -39,6 +39,8 @@ const PROFILES_AT_ONCE = 3
 const WARM_UP_MS = 60_000
 const SETTLE_MS = 30_000
 const CRON_MS = 60_000
+/** In that time an idle service audits its index once. */
+const IDLE_MINUTES = 5
 /** Minutes of the hour: in the first one the cron trigger checks readiness, in the other it does not. */
 const [CHECKING_MINUTE, ORDINARY_MINUTE] = [0, 1]
 /** The index reads settled blocks, and audits, once in that time. */
@@ -51,24 +53,27 @@ const service = await prepareService()
 const seed = Number(values.seed)
 let isGood = true
 
-/** What the service asks of the provider in a minute, with the cron trigger. */
-const inMinute = (rig: ProviderRig) =>
+/** What the service asks of the provider in some minutes, with the cron trigger in each. */
+const inMinutes = (rig: ProviderRig, minutes: number) =>
   rig.during(async () => {
-    await rig.cron(ORDINARY_MINUTE)
-    await sleep(CRON_MS)
+    for (let minute = 0; minute < minutes; minute++) {
+      await rig.cron(ORDINARY_MINUTE)
+      await sleep(CRON_MS)
+    }
   })
 
 async function measureTraffic(rig: ProviderRig) {
   await fetch(`${rig.url}/health/ready`)
+  await rig.cron(ORDINARY_MINUTE) // it posts prices
   await sleep(WARM_UP_MS)
   const ordinaryCron = await rig.during(() => rig.cron(ORDINARY_MINUTE))
   const checkingCron = await rig.during(() => rig.cron(CHECKING_MINUTE))
-  const idle = await inMinute(rig)
+  const idle = await inMinutes(rig, IDLE_MINUTES)
   const held = await rig.hold()
   if (held.some(({ status }) => status !== 200 && status !== 201))
     throw new Error(`The agent could not open a position: ${JSON.stringify(held)}`)
   await sleep(SETTLE_MS)
-  const holding = await inMinute(rig)
+  const holding = await inMinutes(rig, 1)
   const pace = (idle.blocks / idle.seconds).toFixed(1)
   console.log(
     `  ${rig.name}: ${pace} blocks a second, ${JSON.stringify({ ordinaryCron: ordinaryCron.calls, checkingCron: checkingCron.calls, idle: idle.calls, holding: holding.calls })}`,

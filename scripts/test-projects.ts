@@ -119,6 +119,7 @@ export const releaseFiles = [
   'test/e2e/serve.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',
   'test/integration/faulty-surroundings.node.test.ts',
+  'test/integration/filtered-transactions.test.ts',
   'test/integration/frozen-nodes.node.test.ts',
   'test/integration/gas-price.node.test.ts',
   'test/integration/lagging-nodes.node.test.ts',

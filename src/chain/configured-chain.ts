@@ -42,6 +42,9 @@ type ChainMemory = {
   hasCapitalModes?: boolean
   /** A guess: the registries only grow. */
   registryEntries?: { vaults: Address[]; tokens: Address[] }
+  /** Guesses: the oracle's uptime feed, and the vaults' queues of requests, by vault. */
+  uptimeFeed?: Address
+  requestQueues: Map<Address, Address>
   /** A guess, by token: the fee of its pool, its price with 8 decimals, and its decimals. */
   markets: Map<Address, { fees: readonly number[]; price: bigint; decimals: number }>
   /** Where the prices of the known tokens come from, and when that was read (epoch ms). Changes are public for days. */
@@ -101,6 +104,7 @@ export const createChain = (
     symbols: new Map(Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol])),
     decimals: new Map(),
     hostileContracts: new Map(),
+    requestQueues: new Map(),
     markets: new Map(),
     priceSources: { readAt: 0, byToken: new Map() },
     tradedTokens: new Map(),

@@ -306,6 +306,16 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
         )
         .one().number ?? -1,
 
+    /** Returns the highest block with an attempt that is not final and was signed before a time; -1 without one. */
+    newestBlockBefore: (time: number): number =>
+      sql
+        .exec<{ number: number | null }>(
+          `SELECT max(block_number) AS number FROM attempt WHERE ${IS_WATCHED} AND sent_at < ?`,
+          finalNonce(),
+          time,
+        )
+        .one().number ?? -1,
+
     /**
      * Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without
      * one.

@@ -29,6 +29,7 @@ const MAX_SIGNAL_WAIT_MS = 1_000
 const MAX_BY_HASH = 4
 /** Every eighth poll without a result looks up the attempts by hash: their block may have been missed. */
 const POLLS_BY_BLOCK = 8
+/** After more blocks than this since the last look, the attempts are looked up by hash too. */
 const MAX_BLOCKS_PER_POLL = 4
 const MAX_RECEIPTS_PER_BATCH = 100
 /** How many requests a node answers one after another within the time of a batch. */
@@ -128,8 +129,12 @@ async function receiptsByHash({ rpc, watched }: Lane): Promise<NodeReceipt[]> {
 async function receiptsByBlock(lane: Lane, block: number | undefined): Promise<NodeReceipt[]> {
   const { rpc, journal, lastBlockRead } = lane
   const head = block ?? Number((await rpc.call(blockNumberRequest)).result ?? lastBlockRead ?? 0)
-  const first = Math.max((lastBlockRead ?? head - 1) + 1, head - MAX_BLOCKS_PER_POLL + 1)
+  const first = (lastBlockRead ?? head - 1) + 1
   if (head < first) return []
+  if (head - first >= MAX_BLOCKS_PER_POLL) {
+    lane.lastBlockRead = head
+    return receiptsByHash(lane)
+  }
   const numbers = Array.from({ length: head - first + 1 }, (_, index) => first + index)
   const responses = await rpc.batch(numbers.map(number => blockReceiptsRequest(number, journal.attempts.isPending)))
   const found: NodeReceipt[] = []

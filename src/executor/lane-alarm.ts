@@ -11,13 +11,11 @@ const RECONCILE_INTERVAL_MS = 1_000
  */
 const PENDING_ALARM_MS = 5_000
 /**
- * The pauses between passes that only look for reorgs grow with the age of the oldest transaction that is not final.
+ * The pause between passes that only look for reorgs is the age of the oldest transaction that is not final: the index
+ * reports reorgs too.
  */
 const MIN_FINALITY_INTERVAL_MS = 5_000
-const MAX_FINALITY_INTERVAL_MS = 15_000
-/** On a chain that needs more than this until a transaction is final, passes are rarer. */
-const SLOW_FINALITY_MS = 60_000
-const SLOW_FINALITY_INTERVAL_MS = 60_000
+const MAX_FINALITY_INTERVAL_MS = 300_000
 const PRUNE_INTERVAL_MS = 60_000
 /** How often a lane without anything in flight wakes to delete rows, as long as it has some. */
 const IDLE_PRUNE_INTERVAL_MS = 3_600_000
@@ -54,11 +52,8 @@ export function createLaneAlarm(
    * Returns the pause until the next pass that looks for reorgs. It depends on the journal alone, because idle objects
    * are evicted.
    */
-  function finalityInterval(): number {
-    const ageMs = Date.now() - oldestSince()
-    if (ageMs > SLOW_FINALITY_MS) return SLOW_FINALITY_INTERVAL_MS
-    return Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(3 * ageMs, MAX_FINALITY_INTERVAL_MS))
-  }
+  const finalityInterval = (): number =>
+    Math.max(MIN_FINALITY_INTERVAL_MS, Math.min(Date.now() - oldestSince(), MAX_FINALITY_INTERVAL_MS))
 
   const oldestSince = () => journal.attempts.oldestWatchedSince() ?? Date.now()
   const nextFinalityPass = () => Math.max(finalityDueAt, oldestSince() + MIN_FINALITY_INTERVAL_MS)

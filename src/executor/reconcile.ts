@@ -1,11 +1,13 @@
 import type { Hex } from 'viem'
 import { sleep } from '../concurrency.ts'
 import { logEvent } from '../log.ts'
+import { FINAL_SECONDS, MAX_REORG_SECONDS } from '../rpc/finality.ts'
 import { logUnexpected, unreachable } from '../rpc/node-errors.ts'
 import {
   blockNumberRequest,
   blockRequest,
   chainIdRequest,
+  type NodeBlock,
   type NodeReceipt,
   receiptRequest,
   transactionRequest,
@@ -22,8 +24,6 @@ import { DROPPED } from './relay-types.ts'
 import { cancel, expectsResponse, raiseFee, resend, sendUntilIncluded, simulateNow } from './send-attempt.ts'
 import { signAtNextNonce, signFiller } from './sign-attempt.ts'
 
-/** A block that is this deep is final. */
-const CONFIRMATIONS = 64
 /** How many blocks one request compares. A lane may have a transaction in each block, so a pass makes several. */
 const MAX_BLOCKS_PER_REQUEST = 32
 const MAX_REQUESTS_PER_CHECK = 32
@@ -46,6 +46,8 @@ const MAX_RESEND_DELAY_MS = 15_000
 const MAX_LAG_MS = 2_000
 /** How long passes look for a reported reorg, of which the lane's own node may learn later. */
 const REORG_WATCH_MS = 30_000
+/** How long receipts may come later than their block, before the nonce is suspected again. */
+const LATE_RECEIPTS_SECONDS = 30
 const CONFIRM_INTERVAL_MS = 250
 /** How long the lanes of agents wait for the relayer's after a reorg. */
 const MAX_RESEND_WAIT_MS = 1_000
@@ -186,19 +188,21 @@ async function resolveUsedNonces(lane: Lane, head: ChainHead): Promise<void> {
 }
 
 /**
- * Decides that a nonce was used by someone else once it lacks our receipt at two different heads, unless its block has
- * our transaction: a node may know a block before its receipts. Returns `own` in that case. Throws CHAIN_UNREACHABLE.
+ * Decides that a nonce was used by someone else once it lacks our receipt at two heads of different times, unless its
+ * block has our transaction: a node may know a block before its receipts. Returns `own` in that case. Throws
+ * CHAIN_UNREACHABLE.
  */
-async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHead): Promise<'own' | undefined> {
+async function suspectForeignUse(lane: Lane, nonce: number, head: ChainHead): Promise<'own' | undefined> {
   const { journal, rpc, address, suspects } = lane
+  const { number, timestamp } = head
   if (!journal.attempts.hasPendingAt(nonce)) return
-  const suspectedAt = suspects.get(nonce) ?? number
+  const suspectedAt = suspects.get(nonce) ?? timestamp
   suspects.set(nonce, suspectedAt)
-  if (number <= suspectedAt) return
+  if (timestamp <= suspectedAt) return
   const used = await findNonceUse(rpc, { address, nonce, head: number })
   if (!journal.attempts.hasPendingAt(nonce)) return
   if (journal.attempts.atNonce(nonce).some(({ hash }) => hash === used?.hash)) {
-    suspects.set(nonce, number + CONFIRMATIONS) // a reorg may replace it
+    suspects.set(nonce, timestamp + LATE_RECEIPTS_SECONDS) // a reorg may replace it
     return 'own'
   }
   suspects.delete(nonce)
@@ -212,8 +216,8 @@ async function suspectForeignUse(lane: Lane, nonce: number, { number }: ChainHea
 
 /**
  * Detects reorgs: compares journalled blocks with the chain, marks attempts of removed blocks as pending and attempts
- * of deep blocks as final. Without a head, it reads the head's number with the blocks, and believes that node only if
- * it has them all: then it is on the lane's chain. Throws CHAIN_UNREACHABLE.
+ * of final blocks as final. Without a head, it believes a node only if it has all blocks: then it is on the lane's
+ * chain. Throws CHAIN_UNREACHABLE.
  */
 async function checkBlocks(lane: Lane, head?: { number: number }, requests = 1): Promise<void> {
   const { journal, rpc } = lane
@@ -224,21 +228,15 @@ async function checkBlocks(lane: Lane, head?: { number: number }, requests = 1):
   const numbers = [...(checkpoint === undefined ? [] : [checkpoint.number]), ...watched]
   const known = head === undefined ? numbers : numbers.filter(number => number <= head.number)
   if (known.length === 0) return
-  const [newest, ...blocks] = await rpc.batch([
-    head === undefined ? blockNumberRequest : undefined,
-    ...known.map(number => blockRequest(number)),
-  ])
+  const [finalized, ...blocks] = await rpc.batch([blockRequest('finalized'), ...known.map(blockRequest)])
   const hashes = new Map(known.map((number, index) => [number, blocks[index]?.result?.hash]))
-  let headNumber = head?.number
-  if (headNumber === undefined) {
+  if (head === undefined) {
     const isJournalled = (number: number) =>
       number === checkpoint?.number
         ? hashes.get(number) === checkpoint.hash
         : journal.attempts.watchedIn(number).every(({ blockHash }) => blockHash === hashes.get(number))
-    const isOwn = newest?.result !== undefined && known.every(isJournalled)
-    if (!isOwn) return checkBlocks(lane, await readHeadNumber(lane))
-    headNumber = Number(newest.result)
-    await recheckAbove(lane, headNumber)
+    if (!known.every(isJournalled)) return checkBlocks(lane, await readHeadNumber(lane))
+    lane.belowSince = undefined
   }
   if (checkpoint !== undefined && hashes.get(checkpoint.number) !== checkpoint.hash) {
     lane.checkpoint = undefined
@@ -251,9 +249,16 @@ async function checkBlocks(lane: Lane, head?: { number: number }, requests = 1):
     if (!(await recheck(lane, displaced))) break
     lane.checkpoint = { number, hash }
   }
-  journal.finalize(Math.min(headNumber - CONFIRMATIONS, lane.checkpoint?.number ?? -1))
+  journal.finalize(Math.min(finalBlock(lane, finalized.result), lane.checkpoint?.number ?? -1))
   const isPartial = watched.length === MAX_BLOCKS_PER_REQUEST && lane.checkpoint?.number === watched.at(-1)
-  if (isPartial && requests < MAX_REQUESTS_PER_CHECK) await checkBlocks(lane, { number: headNumber }, requests + 1)
+  if (isPartial && requests < MAX_REQUESTS_PER_CHECK) await checkBlocks(lane, head, requests + 1)
+}
+
+/** Returns the newest final block: the one that the node names, unless its finality stands still. */
+function finalBlock({ journal }: Lane, finalized: NodeBlock | null | undefined): number {
+  const seconds = finalized ? MAX_REORG_SECONDS : FINAL_SECONDS
+  const old = journal.attempts.newestBlockBefore(Date.now() - seconds * 1_000)
+  return Math.max(finalized ? Number(finalized.number) : -1, old)
 }
 
 /**

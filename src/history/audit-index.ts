@@ -9,10 +9,11 @@ import type { IndexCursor } from './tables/cursor.ts'
 /** What the audit found: the first block of which the index lacks rows, and how many rows it lacks. */
 export type MissingRows = { firstBlock: number; count: number }
 
+/** Where the log of a row is. */
+export type RowPlace = { block: number; logIndex: number }
+
 type BlockRange = { fromBlock: number; toBlock: number }
 
-/** The blocks below the cursor that the first pass after a restart reads. */
-export const AUDITED_BLOCKS = 1_000
 /** How many passes read a block. With several nodes each of them is asked. */
 const PASSES_PER_BLOCK = 5
 /** The most ranges per pass over blocks of one kind. A node that accepts only tiny ranges is audited in part. */
@@ -42,13 +43,20 @@ export function createIndexAudit({
   let nextRecent = 0
   let nextFinal: number | undefined
 
-  /** Runs one pass, in ranges of at most `rangeBlocks` blocks. Throws CHAIN_UNREACHABLE. */
+  /**
+   * Runs one pass, in ranges of at most `rangeBlocks` blocks; the first one reads `auditedBlocks` below the cursor.
+   * Throws CHAIN_UNREACHABLE.
+   */
   async function run(
     cursor: IndexCursor,
-    { filters, rangeBlocks }: { filters: readonly LogFilter[]; rangeBlocks: number },
+    {
+      filters,
+      rangeBlocks,
+      auditedBlocks,
+    }: { filters: readonly LogFilter[]; rangeBlocks: number; auditedBlocks: number },
   ): Promise<MissingRows | undefined> {
     const turn = passes++
-    if (ends.length === 0) ends = [cursor.block - AUDITED_BLOCKS]
+    if (ends.length === 0) ends = [cursor.block - auditedBlocks]
     const start = Math.max(Number(chain.startBlock), Math.min(ends[0] ?? 0, cursor.block) + 1)
     ends = [...ends.slice(1 - PASSES_PER_BLOCK), cursor.block]
     if (nextRecent < start || nextRecent > cursor.block) nextRecent = start
@@ -59,7 +67,7 @@ export function createIndexAudit({
     }
     const final = Math.min(cursor.final, cursor.block)
     if (rpc.nodes === 1) return undefined
-    nextFinal = Math.max(Math.min(nextFinal ?? final, final), final - AUDITED_BLOCKS)
+    nextFinal = Math.max(Math.min(nextFinal ?? final, final), final - auditedBlocks)
     for (const range of rangesOf(nextFinal + 1, final, rangeBlocks)) {
       const missing = await missingIn(range, filters, 1)
       if (missing) return missing
@@ -70,7 +78,7 @@ export function createIndexAudit({
 
   const missingIn = async (range: BlockRange, filters: readonly LogFilter[], turn: number) => {
     const logs = await Promise.all(filters.map(filter => readLogs(filter, range, turn)))
-    return missingOf(inOrder(logs.flat()), range)
+    return missingOf(inOrder(logs.flat()))
   }
 
   /** Reads logs from the node whose turn it is. */
@@ -87,27 +95,32 @@ export function createIndexAudit({
   }
 
   /** Returns the rows that the index lacks of the logs of blocks that the chain has. */
-  async function missingOf(logs: readonly NodeLog[], range: BlockRange): Promise<MissingRows | undefined> {
+  async function missingOf(logs: readonly NodeLog[]): Promise<MissingRows | undefined> {
     if (logs.length === 0) return undefined
     const { trades, prices, orders, events } = await readRows(logs)
-    const places = await store.readPlaces(range)
-    const rows = [
+    return missingAt(logs, [
       ...trades.map(({ blockNumber, logIndex }) => ({ block: Number(blockNumber), logIndex })),
       ...prices,
       ...orders,
       ...events.filter(({ name }) => name !== 'AssetConfigUpdated'), // an oracle is configured before it is named and followed
-    ].filter(({ block, logIndex }) => !places.has(`${block}:${logIndex}`))
+    ])
+  }
+
+  /** Returns which of the rows of logs the index lacks, of blocks that the chain has. */
+  async function missingAt(logs: readonly NodeLog[], expected: readonly RowPlace[]): Promise<MissingRows | undefined> {
+    const numbers = expected.map(({ block }) => block)
+    const places = await store.readPlaces({ fromBlock: Math.min(...numbers), toBlock: Math.max(...numbers) })
+    const rows = expected.filter(({ block, logIndex }) => !places.has(`${block}:${logIndex}`))
     if (rows.length === 0) return undefined
-    const blocks = [...new Set(rows.map(({ block }) => block))].sort((one, other) => one - other)
+    const firstBlock = Math.min(...rows.map(({ block }) => block))
     const hashes = new Map(logs.map(({ blockNumber, blockHash }) => [Number(blockNumber), blockHash]))
-    const [firstBlock = 0] = blocks
     const [own] = await rpc.batch([blockRequest(firstBlock)])
     // The audited node is on another branch than the others.
     if (own.result?.hash !== hashes.get(firstBlock)) return undefined
     return { firstBlock, count: rows.length }
   }
 
-  return { run }
+  return { run, missingAt }
 }
 
 /** Splits blocks into ranges, at most MAX_RANGES of them. */

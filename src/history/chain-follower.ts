@@ -2,6 +2,7 @@ import { type Address, type Hex, hexToNumber } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
+import { FINAL_SECONDS, MAX_REORG_SECONDS } from '../rpc/finality.ts'
 import {
   createLogRangeSize,
   isOverload,
@@ -26,7 +27,7 @@ import {
   type RpcRequest,
   toHeader,
 } from '../rpc/requests.ts'
-import { AUDITED_BLOCKS, createIndexAudit, type MissingRows } from './audit-index.ts'
+import { createIndexAudit, type MissingRows } from './audit-index.ts'
 import {
   addNamedContract,
   changesOfLogs,
@@ -35,6 +36,7 @@ import {
   MULTIPLIER_TOPICS,
   type NamedContracts,
   toIndexRows,
+  tradePlacesIn,
 } from './followed-events.ts'
 import { readNamedContracts } from './read-named-contracts.ts'
 import type { IndexRows, IndexStore } from './store.ts'
@@ -79,12 +81,10 @@ export type ChainFollower = ReturnType<typeof createChainFollower>
 
 type Head = NonNullable<ReturnType<typeof toHeader>> & { header: NodeHeader }
 
-/** A final block is at least this far below the head, and at least this old if the node knows no finality. */
+/** Without a finalized block of the node, one is final this far below the head, and FINAL_SECONDS old. */
 const MIN_FINAL_DEPTH = 64
-const MIN_FINAL_SECONDS = 300
-/** Any block this far below the head, and this old, counts as final. A longer reorg clears the index. */
+/** Any block this far below the head, and MAX_REORG_SECONDS old, counts as final. A longer reorg clears the index. */
 const MAX_REORG_BLOCKS = 20_000
-const MAX_REORG_SECONDS = 20_000
 const FINALITY_INTERVAL_MS = 60_000
 const MAX_MEMORY_AGE_MS = 3_600_000
 /** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
@@ -112,10 +112,15 @@ const MIN_PACE_SECONDS = 10
 /** How often steps that read events also read the head, and the blocks that have settled. */
 const HEAD_INTERVAL_MS = 15_000
 const SETTLED_INTERVAL_MS = 60_000
+/** The blocks that the first audit after a restart reads: those of this time, and at least this many. */
+const AUDITED_SECONDS = 600
+const MIN_AUDITED_BLOCKS = 1_000
+/** How many logs of own receipts wait for an audit. */
+const MAX_OWN_LOGS = 2_000
 /** After this many responses in a row without the newest known log, the node does not lag: the chain has changed. */
 const MAX_DOUBTS = 3
-/** After this many refusals in a row, the head is read. */
-const MAX_REFUSALS = 8
+/** After this many refusals in a row, the head is read: from a node that refuses every other request, almost never. */
+const MAX_REFUSALS = 16
 /** How long after a reorg a node below the head that showed it, or at the lost one, counts as not having noticed it. */
 const UNNOTICED_MS = 3_000
 /** How long nodes get, within a step, to learn of a block that another one has. */
@@ -174,6 +179,8 @@ export function createChainFollower({
   let distrustedUntil = 0
   /** The last reorg: when the index was rolled back, at which head, and from which one. */
   let reorged: { at: number; head: number; lostHash: Hex | undefined } = { at: 0, head: 0, lostHash: undefined }
+  /** The logs of the service's own receipts, newest last, that the index was not compared with. */
+  let ownLogs: NodeLog[] = []
   /** How many topics a filter has at most: fewer once a node has limited them. */
   let maxTopics = FOLLOWED_TOPICS.length
 
@@ -251,8 +258,8 @@ export function createChainFollower({
     headReadAt = Date.now()
     measurePace(head)
     if (finalized !== undefined) {
-      const unknown = head.number - Math.max(MIN_FINAL_DEPTH, Math.ceil(pace * MIN_FINAL_SECONDS))
-      final = Math.min(toHeader(finalized.result)?.number ?? unknown, head.number - MIN_FINAL_DEPTH)
+      const old = pace === 0 ? final : head.number - Math.max(MIN_FINAL_DEPTH, Math.ceil(pace * FINAL_SECONDS))
+      final = toHeader(finalized.result)?.number ?? old
       finalityReadAt = Date.now()
     }
     final = Math.max(final, head.number - Math.max(MAX_REORG_BLOCKS, Math.ceil(pace * MAX_REORG_SECONDS)))
@@ -280,6 +287,9 @@ export function createChainFollower({
     trustsRanges(cursor.block + 1, headNumber) &&
     headNumber + pace * MIN_PACE_SECONDS - (knownLog(cursor)?.number ?? cursor.block) < rangeSize.blocks()
 
+  /** Returns how many blocks the audit reads at first. */
+  const auditedBlocks = (): number => Math.max(MIN_AUDITED_BLOCKS, Math.ceil(pace * AUDITED_SECONDS))
+
   /** Returns the newest block of the index that is known to have a log, if it is not too old for a range. */
   const knownLog = ({ block }: IndexCursor): typeof anchor =>
     anchor && anchor.number <= block && block - anchor.number < pace * MAX_WAIT_SECONDS ? anchor : undefined
@@ -289,7 +299,7 @@ export function createChainFollower({
    * has its block and those before it, and one that lists the known log is on the index's branch. So the index moves to
    * the last block with a log and never beyond: without logs, nothing is proved. Tokens' transfers are listed too, and
    * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks
-   * are listed a second time, maybe by another node, and the last one, which may be listed in part, is read with proof.
+   * are listed a second time, by another node if there are several, and the last one, which may be listed in part, is read with proof.
    * `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if the head must be
    * read: the response is unusable, or the chain may have changed.
    */
@@ -301,7 +311,8 @@ export function createChainFollower({
     const { block, hash } = cursor
     const known = knownLog(cursor)
     const filters = filtersOf(named)
-    const { result, error } = await rpc.call(newLogsRequest(union(filters), known?.number ?? block))
+    // In a batch, because the refusal of a single request would count as a failure of its node.
+    const [{ result, error }] = await rpc.batch([newLogsRequest(union(filters), known?.number ?? block)])
     refusals = isRefusedForNow(error) ? refusals + 1 : 0
     if (refusals > 0 && refusals < MAX_REFUSALS) return done(false, false)
     if (result === undefined || mayBeTruncated(result.length)) return undefined
@@ -325,11 +336,10 @@ export function createChainFollower({
     }
     const to = numberOf(target)
     const earlier = { fromBlock: block + 1, toBlock: to - 1 }
-    const [header, own, second] = await rpc.batch([
-      headerRequest(to),
-      known ? undefined : blockRequest(block),
-      earlier.toBlock > block ? logsRequest(union(filters), earlier) : undefined,
-    ])
+    const again = earlier.toBlock > block ? logsRequest(union(filters), earlier) : undefined
+    const second =
+      again && ((await otherLogs(again)) ?? ((await readAgainIfRefused([again]))[0] as RpcResponse<NodeLog[]>))
+    const [header, own] = await rpc.batch([headerRequest(to), known ? undefined : blockRequest(block)])
     if (own && own.result?.hash !== hash) return undefined
     const before = events.filter(log => numberOf(log) < to)
     const isSame = !second || placesOf(second.result?.filter(isSelected)) === placesOf(before)
@@ -340,6 +350,15 @@ export function createChainFollower({
     doubts = 0
     headNumber = Math.max(headNumber, to)
     return done(!(await append(last, [...before, ...logs], named, target)), false)
+  }
+
+  /** Requests logs from the second choice of several nodes; undefined without one, or if it does not respond. */
+  async function otherLogs(request: RpcRequest<NodeLog[]>): Promise<RpcResponse<NodeLog[]> | undefined> {
+    if (rpc.nodes === 1) return undefined
+    const response = await rpc
+      .abortAfter(LAGGING_NODE_MS, async ({ signal }) => rpc.preferred(1)?.send(request, signal))
+      .catch(() => undefined)
+    return response?.result && response
   }
 
   /** Reads blocks one by one, as far as nodes prove that they know them. */
@@ -416,7 +435,7 @@ export function createChainFollower({
     ranges: readonly { fromBlock: number; toBlock: number }[],
     filters: readonly LogFilter[],
   ) {
-    const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < AUDITED_BLOCKS)
+    const isAudited = ranges.every(({ fromBlock }) => to - fromBlock < auditedBlocks())
     const twice = ranges.length === 1 && !isAudited ? [...ranges, ...ranges] : ranges
     const requests = [blockRequest(to), ...twice.flatMap(range => filters.map(filter => logsRequest(filter, range)))]
     const [target, ...rest] = await readAgainIfRefused(
@@ -500,11 +519,28 @@ export function createChainFollower({
   async function audit(): Promise<(MissingRows & { upTo: IndexCursor }) | undefined> {
     if (cursor === undefined || !isCursorLoaded) return undefined
     const upTo = cursor
-    const missing = await indexAudit.run(upTo, {
-      filters: filtersOf(await openNamed()),
-      rangeBlocks: rangeSize.blocks(),
-    })
+    const missing =
+      (await missingOwnTrades(upTo)) ??
+      (await indexAudit.run(upTo, {
+        filters: filtersOf(await openNamed()),
+        rangeBlocks: rangeSize.blocks(),
+        auditedBlocks: auditedBlocks(),
+      }))
     return missing && { ...missing, upTo }
+  }
+
+  /** Compares the trades of own receipts with the index once it has passed them: a node may hide any of its logs. */
+  async function missingOwnTrades({ block }: IndexCursor): Promise<MissingRows | undefined> {
+    const passed = ownLogs.filter(({ blockNumber }) => hexToNumber(blockNumber) <= block)
+    const places = tradePlacesIn(chain, await openNamed(), passed)
+    const missing = places.length === 0 ? undefined : await indexAudit.missingAt(passed, places)
+    ownLogs = ownLogs.filter(log => !passed.includes(log))
+    return missing
+  }
+
+  /** Remembers logs of the service's own receipts for the next audit. */
+  function expectOwn(logs: readonly NodeLog[]): void {
+    ownLogs = [...ownLogs, ...logs].slice(-MAX_OWN_LOGS)
   }
 
   /**
@@ -610,6 +646,7 @@ export function createChainFollower({
     step,
     audit,
     repair,
+    expectOwn,
     changesIn,
     newestFollowed,
     restart,

@@ -1,6 +1,5 @@
 import { periodStart } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Chain } from '../chain/configured-chain.ts'
-import { blockRequest } from '../rpc/requests.ts'
 import { indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
 import type { FeedbackRow, WeeklyResult } from './tables/feedback.ts'
 
@@ -16,14 +15,12 @@ const COLUMNS = `agent_id AS agentId, week_start AS weekStart, erc8004_agent_id 
 /** Creates access to the weekly feedback files and their state on chain. */
 export function createFeedback(db: D1Database, chain: Chain) {
   return {
-    /** Returns weekly results that have no file yet, and the newest final block. Throws CHAIN_UNREACHABLE. */
+    /** Returns weekly results that have no file yet, and the newest final block. */
     async findResults(limit: number): Promise<{ results: WeeklyResult[]; finalBlock: number }> {
       const row = await selectCursor(db).first<Record<string, unknown>>()
       const cursor = toCursor(row, indexKeyOf(chain))
-      const header = cursor && cursor.final >= 0 ? await chain.rpc.read(blockRequest(cursor.final)) : null
-      if (cursor === undefined || header === null) return { results: [], finalBlock: 0 }
-      const finalTime = Number(header.timestamp)
-      const oldest = periodStart('week', finalTime) - MAX_WEEKS_BACK * WEEK_SECONDS
+      if (cursor === undefined || cursor.final < 0) return { results: [], finalBlock: 0 }
+      const oldest = periodStart('week', cursor.timestamp) - MAX_WEEKS_BACK * WEEK_SECONDS
       const { results } = await db
         .prepare(RESULTS_WITHOUT_FILE)
         .bind(oldest, limit)

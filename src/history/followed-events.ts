@@ -24,6 +24,7 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import type { ChainChanges, PositionChanges } from '../keeper/book.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { NodeLog } from '../rpc/requests.ts'
+import type { RowPlace } from './audit-index.ts'
 import type { IndexRows } from './store.ts'
 import { type AgentNameWord, wordsOfName } from './tables/agent-names.ts'
 import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
@@ -299,6 +300,13 @@ function decodeLogs(chain: Chain, named: NamedContracts, logs: readonly NodeLog[
 /** Returns what the logs of a transaction change, before the index has them. */
 export const changesOfLogs = (chain: Chain, named: NamedContracts, logs: readonly NodeLog[]): ChainChanges =>
   changesOf(decodeLogs(chain, named, logs, () => 0))
+
+/** Returns where the trades of logs are. */
+export const tradePlacesIn = (chain: Chain, named: NamedContracts, logs: readonly NodeLog[]): RowPlace[] =>
+  decodeLogs(chain, named, logs, () => 0).trades.map(({ log: { blockNumber, logIndex } }) => ({
+    block: Number(blockNumber),
+    logIndex: Number(logIndex),
+  }))
 
 /** Events after which all positions of an agent are sold, or no longer, or its orders are void. */
 const AGENT_EVENTS = ['CloseAllStarted', 'CloseAllEnded', 'OrdersVoided']

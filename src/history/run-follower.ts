@@ -33,6 +33,7 @@ const MAX_IDLE_STEPS = 4
 const IDLE_PAUSE_MS = 100
 const MAX_IDLE_PAUSE_MS = 800
 const AUDIT_INTERVAL_MS = 60_000
+const UNWATCHED_AUDIT_INTERVAL_MS = 300_000
 /** How often the service looks whether an hour has become final. */
 const FOLD_INTERVAL_MS = 60_000
 
@@ -84,9 +85,12 @@ export function createIndexer(
     return lastStep
   }
 
-  /** Compares the index with the chain once a minute. A failure is logged and does not stop indexing. */
+  /**
+   * Compares the index with the chain once a minute, and less often while nothing waits for events. A failure is logged
+   * and does not stop indexing.
+   */
   async function auditSometimes(): Promise<void> {
-    if (Date.now() - auditedAt < AUDIT_INTERVAL_MS) return
+    if (Date.now() - auditedAt < (isWatched() ? AUDIT_INTERVAL_MS : UNWATCHED_AUDIT_INTERVAL_MS)) return
     auditedAt = Date.now()
     await audit().catch(error => logFailure('audit failure', error))
   }
@@ -119,6 +123,9 @@ export function createIndexer(
       waiting--
     }
   }
+
+  /** Lets the next audit look for the trades of the service's own transactions. */
+  const expectOwn = async (logs: readonly NodeLog[]) => (await start()).follower.expectOwn(logs)
 
   /** Reads the events of the service's own transactions, at most for about three seconds. */
   async function readEvents(logs: readonly NodeLog[]): Promise<void> {
@@ -191,6 +198,7 @@ export function createIndexer(
   return {
     step,
     catchUp,
+    expectOwn,
     readEvents,
     watch,
     isWatched,

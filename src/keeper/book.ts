@@ -131,6 +131,14 @@ export function openBook(sql: SqlStorage) {
     )
   }
 
+  function clear() {
+    for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
+    openCount = 0
+    orders.clear()
+    lastCycle = undefined
+    cursor = 0n
+  }
+
   return {
     orders,
 
@@ -159,8 +167,14 @@ export function openBook(sql: SqlStorage) {
       if (agentIds.length > 0)
         markWhere(`${isNew} AND closed_at IS NULL AND agent IN (SELECT value FROM json_each(?2))`, block, agentIds)
     },
-    /** Marks the positions that changed above the last block that a reorg left. */
-    markAbove: (block: bigint) => markWhere('changed_block > (SELECT value FROM json_each(?2))', 0n, [block]),
+    /**
+     * Marks the positions that changed above the last block that a reorg left; without one (-1), the chain has begun
+     * again, and everything is deleted.
+     */
+    markAbove(block: bigint) {
+      if (block < 0n) clear()
+      else markWhere('changed_block > (SELECT value FROM json_each(?2))', 0n, [block])
+    },
 
     /**
      * Returns the entries that a cycle reads whatever the prices are: entries that are due or wait for another attempt
@@ -321,15 +335,6 @@ export function openBook(sql: SqlStorage) {
            WHERE position.token = market.token AND position.vault = market.vault AND closed_at IS NULL
          )`,
       )
-    },
-
-    /** Deletes everything: it belongs to a chain that no longer exists. */
-    clear() {
-      for (const table of ['keeper', 'position', 'exit_batch', 'market']) sql.exec(`DELETE FROM ${table}`)
-      openCount = 0
-      orders.clear()
-      lastCycle = undefined
-      cursor = 0n
     },
   }
 }

@@ -28,8 +28,6 @@ import {
 /** Exits per transaction, and with reports, each of which may be verified. A full batch stays below the gas ceiling. */
 const MAX_BATCH = 24
 const MAX_BATCH_WITH_REPORTS = 12
-/** A head this many blocks below the previous one belongs to another chain. */
-const MAX_REORG = 100n
 /** How often the events of recently executed exits are read again. */
 const RECENT_CHECK_INTERVAL_MS = 3_000
 /**
@@ -110,10 +108,6 @@ export function createCycle({
       cursor: book.cursor(),
       tokens: book.orders.tokens(),
     })
-    if (previous && first.block.number + MAX_REORG < BigInt(previous.blockNumber)) {
-      book.clear()
-      return run(options)
-    }
     const ordered = orders.run(first).then(
       outcomes => ({ outcomes }),
       (failure: unknown) => ({ outcomes: [], failure }),

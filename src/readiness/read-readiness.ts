@@ -36,7 +36,7 @@ import { readWatchedAccounts } from './read-watched-accounts.ts'
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
 /** An index that is further behind in block time does not move. */
-const MAX_INDEX_LAG_SECONDS = 120
+export const MAX_INDEX_LAG_SECONDS = 300
 /** An account of the operator's that pays for fewer cannot be relied on in an emergency. */
 const MIN_WATCHED_TRANSACTIONS = 20
 /** The cron trigger starts a keeper cycle every minute. */

@@ -6,9 +6,8 @@ import type { RpcTransport } from './transport.ts'
 type NodeVerdict = { node: string; place: number; problem: string | undefined; isDisputed: boolean }
 
 const TIMEOUT_MS = 2_000
-/** How far below the newest block nodes are compared if they know no finalized one. */
-const FINAL_DEPTH = 64
 
+/** `finalNumber` is that of the first block for a node that names no finalized one. */
 type NodeView = { endpoint: Endpoint; chainId: number; head: Head; finalNumber: number }
 
 /**
@@ -56,8 +55,7 @@ async function viewOf(endpoint: Endpoint, signal: AbortSignal): Promise<NodeView
   const [id, latest, final] = responses as [RpcResponse<string>, RpcResponse<NodeBlock>, RpcResponse<NodeBlock>]
   const head = toHeader(latest.result)
   if (!id.result || !head) return undefined
-  const finalNumber = toHeader(final.result)?.number ?? Math.max(0, head.number - FINAL_DEPTH)
-  return { endpoint, chainId: Number(id.result), head, finalNumber }
+  return { endpoint, chainId: Number(id.result), head, finalNumber: toHeader(final.result)?.number ?? 0 }
 }
 
 /** Returns the most frequent value, and of equally frequent ones the first. */

@@ -1,5 +1,6 @@
 import { encodeFunctionData, keccak256, parseAbi, stringToBytes, zeroAddress } from 'viem'
 import { sourceOf } from '../chain/carried-prices.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { priceOracle } from '../chain/contracts.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
@@ -21,12 +22,8 @@ export async function observeGap({ config, chain, updater }: Context, now: numbe
     token => sourceOf(chain, token).kind !== 'updater',
   )
   if (config.oracleUpdaterKey === undefined || !isProven) return
-  const { values } = await readTree(chain, { feed: optional(call(priceOracle(chain), 'sequencerFeed', [])) })
-  const [address = zeroAddress] = values.feed ?? []
-  if (address === zeroAddress) return
-  const feed = { address, abi: feedAbi }
-  const { block, values: state } = await readTree(chain, { round: optional(call(feed, 'latestRoundData', [])) })
-  const [, , upSince, seenAt] = state.round ?? []
+  const { block, address, round } = await readFeed(chain)
+  const [, , upSince, seenAt] = round ?? []
   // A gap that nobody has observed ends now, at every look.
   if (upSince === undefined || upSince !== seenAt) return
   const minute = Math.floor(now / 60_000)
@@ -39,4 +36,18 @@ export async function observeGap({ config, chain, updater }: Context, now: numbe
     call: { to: address, data: encodeFunctionData({ abi: feedAbi, functionName: 'observe' }) },
   })
   if (outcome.state !== 'mined') logEvent('gap not observed', { state: outcome.state })
+}
+
+/** Reads the oracle's feed and its last round, with one call if it is the feed that was last seen. */
+async function readFeed(chain: Chain) {
+  for (;;) {
+    const address = chain.memory.uptimeFeed ?? zeroAddress
+    const { block, values } = await readTree(chain, {
+      feed: optional(call(priceOracle(chain), 'sequencerFeed', [])),
+      round: optional(call({ address, abi: feedAbi }, 'latestRoundData', [])),
+    })
+    const [named = zeroAddress] = values.feed ?? []
+    if (named === address) return { block, address, round: values.round }
+    chain.memory.uptimeFeed = named
+  }
 }

@@ -6,14 +6,13 @@ import { Refusal } from '../errors/refusal.ts'
 import { logEvent, logFailure } from '../log.ts'
 import { CHECK_SECONDS } from '../metrics/object.ts'
 import { postOraclePrices } from '../operations/prices-refresh.ts'
-import { readReadiness } from '../readiness/read-readiness.ts'
+import { MAX_INDEX_LAG_SECONDS, readReadiness } from '../readiness/read-readiness.ts'
 import { checkpointSharePrices } from './checkpoint-share-prices.ts'
 import { postFeedback } from './feedback.ts'
 import { observeGap } from './observe-gap.ts'
 import { settleRequests } from './settle-requests.ts'
 
 const MAX_CHAIN_LAG_SECONDS = 120
-const MAX_INDEX_LAG_SECONDS = 120
 /** The minute of each hour in which share prices are recorded. */
 const CHECKPOINT_MINUTE = 17
 

@@ -1,10 +1,11 @@
-import { type Address, encodeAbiParameters, encodeFunctionData, keccak256 } from 'viem'
+import { type Address, encodeAbiParameters, encodeFunctionData, keccak256, zeroAddress } from 'viem'
 import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { mandateVault, requestQueue } from '../chain/contracts.ts'
 import { provenTokensOf, withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
@@ -22,15 +23,7 @@ const DEADLINE_SECONDS = 60n
 export async function settleRequests(context: Context, timeOf = nowAt): Promise<void> {
   if (context.config.oracleUpdaterKey === undefined) return
   const { chain, updater } = context
-  const { registered } = await readVaultsAndTokens(chain)
-  const named = await readTree(
-    chain,
-    registered.vaults.map(({ address }) => ({
-      vault: address,
-      queue: optional(call(mandateVault(address), 'requestQueue', [])),
-    })),
-  )
-  const queues = named.values.flatMap(({ vault, queue }) => (queue && BigInt(queue) !== 0n ? [{ vault, queue }] : []))
+  const queues = await readWaitingQueues(chain)
   if (queues.length === 0) return
   const held = await Promise.all(queues.map(({ vault }) => provenTokensOf(chain, vault)))
   // The calls run in this order, so the second heads are those after the settlement.
@@ -60,6 +53,31 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
     })
     if (outcome.state !== 'mined') logEvent('requests not settled', { state: outcome.state, queue })
   }
+}
+
+/**
+ * Reads the queues in which requests wait, with one call if vaults and queues are those that were last seen. One that
+ * was not may have requests.
+ */
+async function readWaitingQueues(chain: Chain): Promise<{ vault: Address; queue: Address }[]> {
+  const { registryEntries, requestQueues } = chain.memory
+  const queueOf = (vault: Address) => ({
+    vault,
+    queue: optional(call(mandateVault(vault), 'requestQueue', [])),
+    known: requestQueues.get(vault),
+    heads: optional(call(requestQueue(requestQueues.get(vault) ?? zeroAddress), 'heads', [])),
+  })
+  const expected = registryEntries?.vaults ?? Object.values(chain.vaults)
+  const { values } = await readTree(chain, { list: vaultListCalls(chain, expected), queues: expected.map(queueOf) })
+  const vaults = await listedVaults(chain, values.list)
+  const unread = vaults.filter(vault => !expected.includes(vault))
+  const others = unread.length === 0 ? [] : (await readTree(chain, unread.map(queueOf))).values
+  return [...values.queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
+    if (queue === zeroAddress || !vaults.includes(vault)) return []
+    requestQueues.set(vault, queue)
+    const [nextDeposit, deposits, nextRedemption, redemptions] = (known === queue && heads) || [0n, 1n, 0n, 1n]
+    return nextDeposit < deposits || nextRedemption < redemptions ? [{ vault, queue }] : []
+  })
 }
 
 /** Names one attempt for a queue, so that it is made once a minute at most. */

@@ -32,6 +32,7 @@ const { values } = parseArgs({
 
 const SYNC_TIMEOUT_MS = 4_000
 const SYNC_POLL_MS = 10
+const FINALIZED_DEPTH = 64
 const WEI_PER_ETHER = 10n ** 18n
 
 const provider = await connect()
@@ -98,6 +99,11 @@ const ADAPTED: Record<string, (params: unknown[]) => Promise<unknown>> = {
       if (receipt) return receipt
     }
     throw { code: 4, message: 'The transaction was added to the mempool but was not mined in time.', data: hash }
+  },
+  // anvil's finalized block is two epochs old, and Hardhat's the newest one.
+  async eth_getBlockByNumber([block, isFull]) {
+    const number = block === 'finalized' ? quantity(Math.max(0, (await newestBlock()) - FINALIZED_DEPTH)) : block
+    return request('eth_getBlockByNumber', [number, isFull])
   },
   async eth_getBlockReceipts([block]) {
     const found = (await request('eth_getBlockByNumber', [block, false])) as { transactions: string[] } | null

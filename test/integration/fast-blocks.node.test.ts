@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { type AbiEvent, type Address, numberToHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, expect, it } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
@@ -8,6 +9,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { createIndexer } from '../../src/history/run-follower.ts'
 import { type ProviderProfile, profiles } from '../providers/profiles.ts'
 import { type ProviderProxy, startProviderProxy } from '../providers/provider-proxy.ts'
+import { createDevnetAgents } from '../support/devnet-agents.ts'
 import { createSqliteD1 } from '../support/sqlite-d1.ts'
 
 // A chain with ten blocks a second, most of them without transactions: what the index asks of a node while somebody
@@ -20,6 +22,7 @@ const OBSERVED_SECONDS = 30
 
 const devnet = await startDevnet({ blockMs: 20 })
 await devnet.setMining(false)
+const agents = createDevnetAgents(devnet)
 afterAll(() => devnet.stop())
 
 const send = (method: string, params: unknown[]) =>
@@ -32,10 +35,11 @@ async function mineSecond(): Promise<void> {
   await send('anvil_mine', [numberToHex(BLOCKS_A_SECOND), '0x0'])
 }
 
-async function openIndexer(profile: ProviderProfile, seed = 1) {
+async function openIndexer(profile: ProviderProfile, seed = 1, otherUrls: string[] = []) {
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
   const { db, sqlite } = createSqliteD1()
-  const { chain, trading } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: proxy.url })
+  const RPC_URL = [proxy.url, ...otherUrls].join()
+  const { chain, trading } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL })
   if (chain === undefined) throw new Error('The chain is not configured.')
   const indexer = createIndexer(db, { chain, trading }, { onAppend() {}, onReorg() {} })
   indexer.watch(600_000)
@@ -189,6 +193,83 @@ it('a node that lists a later event and leaves out an earlier one is not believe
   }
   expect(shown).toBeGreaterThan(hidden)
   expect(cursorOf(sqlite)).toBeGreaterThanOrEqual(shown)
+  await proxy.stop()
+})
+
+/** Hides the logs of a block from every list of a range, the same way each time. */
+const hideIn =
+  (block: number): Parameters<ProviderProxy['distort']>[0] =>
+  ({ method, params: [filter] = [] }, reply) => {
+    const { blockHash } = (filter ?? {}) as { blockHash?: string }
+    if (method !== 'eth_getLogs' || blockHash !== undefined || reply.result === undefined) return reply
+    return { result: (reply.result as { blockNumber: string }[]).filter(log => Number(log.blockNumber) !== block) }
+  }
+
+it('a node that hides an earlier event the same way each time is not believed if another node lists it', async () => {
+  const { proxy, sqlite, step, follow } = await openIndexer(profiles['no-overrides'], 1, [devnet.rpcUrl])
+  await follow(1)
+  const hidden = await post()
+  proxy.distort(hideIn(hidden))
+  const shown = await post()
+  await expect
+    .poll(
+      async () => {
+        await step()
+        expect(indexedPosts(sqlite)).toBe(await postsUpTo(cursorOf(sqlite)))
+        return cursorOf(sqlite)
+      },
+      { timeout: 60_000 },
+    )
+    .toBeGreaterThanOrEqual(shown)
+  await proxy.stop()
+})
+
+it('a trade of an own receipt that the only node hides the same way each time is found by the audit', async () => {
+  const { proxy, sqlite, indexer, step, follow } = await openIndexer(profiles['no-overrides'])
+  const tradesIn = (block: number) =>
+    Number(sqlite.prepare('SELECT count(*) AS count FROM trades WHERE block = ?').get(block)?.count)
+  const reach = (block: number) =>
+    expect
+      .poll(
+        async () => {
+          await step()
+          return cursorOf(sqlite)
+        },
+        { timeout: 60_000 },
+      )
+      .toBeGreaterThanOrEqual(block)
+  await devnet.setMining(true)
+  const signer = privateKeyToAccount(generatePrivateKey())
+  const agentId = await agents.register('genesis', signer)
+  await agents.open(agentId, signer, { symbol: 'NVDA', amount: 100_000_000n })
+  await devnet.setMining(false)
+  const logs = await devnet.client.request({
+    method: 'eth_getLogs',
+    params: [{ address: devnet.deployment.contracts.TradeRouter as Address, fromBlock: '0x0' }],
+  })
+  const traded = Number(logs.at(-1)?.blockNumber)
+  proxy.distort(hideIn(traded))
+  await follow(1)
+  await reach(await post())
+  expect(tradesIn(traded)).toBe(0)
+  await indexer.expectOwn(logs as Parameters<typeof indexer.expectOwn>[0])
+  await indexer.audit()
+  await reach(traded)
+  expect(tradesIn(traded)).toBe(1)
+  await proxy.stop()
+})
+
+it('a node that refuses half of the requests for logs delays no event by more than a few steps, and fails none', async () => {
+  const { proxy, sqlite, indexer, follow } = await openIndexer(profiles['robinhood-public'])
+  await follow(1)
+  const calls = callsOf(proxy)
+  const posted = await post()
+  for (let steps = 0; steps < 30; steps++) {
+    await mineSecond()
+    await indexer.step()
+  }
+  expect(indexedPosts(sqlite)).toBe(await postsUpTo(posted))
+  expect(callsOf(proxy) - calls).toBeLessThan(60)
   await proxy.stop()
 })
 

@@ -112,6 +112,20 @@ describe('intents at the same time', () => {
     while (countOf('batch eth_sendRawTransaction') === 0 || countOf('eth_getBlockReceipts') === 0) await relayMany()
   })
 
+  test('are found although the chain has made twenty more blocks at each look, most of them without transactions', async () => {
+    const { executor } = newLane()
+    await relayUntilMined(executor, newRequest())
+    node.isMining = false
+    const blocks = setInterval(() => void chain('anvil_mine', numberToHex(20), '0x0'), 100)
+    try {
+      const requests = Array.from({ length: 24 }, () => newRequest())
+      await Promise.all(requests.map(request => relayUntilMined(executor, request)))
+      expect(await Promise.all(requests.map(executionsOf))).toEqual(Array<bigint>(24).fill(1n))
+    } finally {
+      clearInterval(blocks)
+    }
+  })
+
   test('sent one by one get four receipts from their sends, and the others from their block', async () => {
     const { executor } = newLane()
     const relayOneByOne = async () => {
@@ -192,6 +206,31 @@ describe('the same digest', () => {
       await runDurableObjectAlarm(stub)
       expect(await executor.find(request.by, request.digest)).toMatchObject({ state: 'final' })
     }, 120_000)
+  })
+
+  test('is not final because of hundreds of blocks of one second, but once the node says so', async () => {
+    const { executor, stub } = newLane()
+    const request = newRequest()
+    let namesFinalized = false
+    node.fault = async ({ method }, forward) => {
+      const response = await forward()
+      if (namesFinalized || !method.startsWith('batch eth_getBlockByNumber')) return response
+      const replies = (await response.json()) as object[]
+      return Response.json(replies.with(0, { ...replies[0], result: null }))
+    }
+    await relayUntilMined(executor, request)
+    await chain('anvil_mine', numberToHex(500), '0x0')
+    const stateAfterPass = async () => {
+      node.requests = []
+      await vi.waitFor(async () => {
+        await runDurableObjectAlarm(stub)
+        expect(node.requests).toContainEqual(expect.stringMatching(/^batch eth_getBlockByNumber/))
+      }, 120_000)
+      return (await executor.find(request.by, request.digest))?.state
+    }
+    expect(await stateAfterPass()).toBe('mined')
+    namesFinalized = true
+    await vi.waitFor(async () => expect(await stateAfterPass()).toBe('final'), 120_000)
   })
 
   test('is forgotten a day after its deadline', async () => {

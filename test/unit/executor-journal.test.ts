@@ -205,6 +205,19 @@ describe('a lane that starts again', () => {
     return request.digest
   }
 
+  test('the newest block of attempts that were signed before a time counts for finality without the node', () => {
+    const journal = openJournal(createSqlStorage(), () => {})
+    const start = Date.now()
+    for (const nonce of [1, 2, 3]) {
+      signAndInclude(journal, nonce, 10 * nonce)
+      vi.advanceTimersByTime(1_000)
+    }
+    const found = [0, 1, 2_000, 9_000].map(ms => journal.attempts.newestBlockBefore(start + ms))
+    expect(found).toEqual([-1, 10, 20, 30])
+    journal.finalize(30)
+    expect(journal.attempts.newestBlockBefore(start + 9_000)).toBe(-1)
+  })
+
   test('an intent whose nonce another transaction used is still open after a restart, although later ones are mined', () => {
     const sql = createSqlStorage()
     const journal = openJournal(sql, () => {})

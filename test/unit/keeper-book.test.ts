@@ -126,3 +126,13 @@ test('the keeper hears of changes and reorgs although a call breaks, as when a d
   await keeper.changed({ reorgAbove: 5n })
   expect(heard).toEqual([changes, { reorgAbove: 5n }])
 })
+
+test('a reorg without a common block means that the chain has begun again: everything is forgotten', () => {
+  const book = newBook()
+  for (const id of [1n, 2n]) book.put(entryOf(id))
+  book.setLastCycle(cycleAt(1), 2n)
+  book.markAbove(0n)
+  expect([book.openCount(), book.cursor()]).toEqual([2, 2n])
+  book.markAbove(-1n)
+  expect([book.openCount(), book.cursor(), book.lastCycle(), book.markets()]).toEqual([0, 0n, undefined, []])
+})
