@@ -12,6 +12,7 @@ import {
   decodeResult,
   encodeBatch,
   encodeCall,
+  hasFailed,
   type ReturnOf,
 } from './encode-and-decode-call.ts'
 import { readCurrent } from './read-current.ts'
@@ -23,6 +24,7 @@ export type ContractCall<Value> = {
   readonly [CALL]: true
   address: Address
   data: Hex
+  hasFailed: (result: CallResult) => boolean
   decode: (result: CallResult) => Value
   /** Whether an issuer decides what the contract does: see `untrusted`. */
   isUntrusted?: true
@@ -59,6 +61,7 @@ export const call = <const abi extends Abi, name extends ContractFunctionName<ab
   [CALL]: true,
   address,
   data: encodeCall(abi, functionName, args),
+  hasFailed: result => hasFailed(abi, functionName, result),
   decode: result => decodeResult(abi, functionName, result),
 })
 
@@ -94,9 +97,10 @@ export const attempt = <Value>(required: ContractCall<Value>): ContractCall<Call
   decode: result => decodeAttempt(required, result),
 })
 
-function decodeAttempt<Value>({ decode }: ContractCall<Value>, result: CallResult): CallAttempt<Value> {
+function decodeAttempt<Value>(call: ContractCall<Value>, result: CallResult): CallAttempt<Value> {
+  if (call.hasFailed(result)) return { revertData: result.data }
   try {
-    return { value: decode(result) }
+    return { value: call.decode(result) }
   } catch (error) {
     if (error instanceof CallFailed) return { revertData: error.data }
     throw error
