@@ -27,9 +27,10 @@ export function createStateNotifier<Record extends { digest: Hex; state: IntentS
   function publish(records: Record[]) {
     if (records.length > 0) notify(records).catch(logUnexpected)
   }
-  const publishOpen = collect<Hex>(MIN_OPEN_STATE_MS, digests =>
-    publish(findAll(digests.filter(digest => open.delete(digest))).filter(({ state }) => isOpen(state))),
-  )
+  const publishOpen = collect<Hex>(MIN_OPEN_STATE_MS, digests => {
+    const stillOpen = digests.filter(digest => open.delete(digest))
+    if (stillOpen.length > 0) publish(findAll(stillOpen).filter(({ state }) => isOpen(state)))
+  })
   const publishEnded = collect<Hex>(NOTIFY_INTERVAL_MS, digests => {
     const records = findAll([...new Set(digests)])
     publish(records.filter(({ state }) => !isOpen(state)))
