@@ -14,8 +14,8 @@ export type ReadCache = {
   getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
   isFresh(response: CacheableResponse): boolean
-  /** Returns whether the next caller should renew this response. */
-  isDue(response: CacheableResponse): boolean
+  /** Returns whether the caller shall read this response again, because it expires soon and nobody else does. */
+  takeRenewal(response: CacheableResponse): boolean
   /** Drops every entry, so that this isolate reads its own writes. */
   clear(): void
 }
@@ -26,6 +26,7 @@ type CacheEntry = {
   response?: CacheableResponse
   /** When the read started, in epoch milliseconds. */
   startedAt: number
+  isRenewalTaken?: boolean
   /** The read that takes the entry's place once it has a response. */
   renewal?: CacheEntry | undefined
 }
@@ -114,9 +115,11 @@ export function createReadCache(leaseMs: number, renewAfterMs = leaseMs): ReadCa
       const entry = entryFor(response)
       return entry !== undefined && isUsable(entry, Date.now())
     },
-    isDue(response) {
+    takeRenewal(response) {
       const entry = entryFor(response)
-      return entry !== undefined && isDueAt(entry, Date.now())
+      if (entry === undefined || entry.isRenewalTaken || !isDueAt(entry, Date.now())) return false
+      entry.isRenewalTaken = true
+      return true
     },
     clear: () => entries.clear(),
   }

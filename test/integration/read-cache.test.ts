@@ -74,11 +74,11 @@ describe('a cached response', () => {
       const first = await readAt(1_000, 1)
       expect(await readAt(1_074, 2)).toBe(first)
       vi.setSystemTime(1_075)
-      expect([cache.isFresh(first), cache.isDue(first)]).toEqual([true, true])
+      expect([cache.isFresh(first), cache.takeRenewal(first), cache.takeRenewal(first)]).toEqual([true, true, false])
       const renewal = Promise.withResolvers<Awaited<ReturnType<typeof read>>>()
       read.mockReturnValueOnce(renewal.promise)
       const renewed = readAt(1_080, 3)
-      expect([cache.isFresh(first), cache.isDue(first)]).toEqual([true, false])
+      expect(cache.isFresh(first)).toBe(true)
       expect(await readAt(1_090, 4)).toBe(first)
       const late = readAt(1_101, 5) // the first one has expired
       renewal.resolve({ asOf: { blockNumber: '3', blockTimestamp: '0' } })
