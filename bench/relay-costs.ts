@@ -1,15 +1,16 @@
-import { mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { freePort } from '../devnet/anvil.ts'
 import { type CpuProfile, profileWorkerd, selfTimes } from './cpu-profile.ts'
 import { startLoadGenerator } from './load-generator.ts'
-import { type LoadProfile, type Measurement, startTestbed } from './relay-throughput.ts'
+import { type LoadProfile, type Measurement, startTestbed, type Testbed } from './relay-throughput.ts'
 import { bundleWorker } from './workerd.ts'
 
-// `npm run bench:costs [-- --peer] [--baseline worker.js] [--latency] [--counts] [--profile relay.cpuprofile]`:
+// `npm run bench:costs [-- --peer] [--baseline worker.js] [--runs 3] [--latency] [--counts] [--profile relay.cpuprofile]`:
 // measures the cost of one relayed intent: CPU, requests to the node, statements and rows of SQLite. A short run for
-// work on the lane; --baseline measures another bundle in the same run. `npm run bench` measures the targets.
+// work on the lane; --baseline measures another bundle in turn with this one. `npm run bench` measures the targets.
 const { values } = parseArgs({
   options: {
     intents: { type: 'string', default: '600' },
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     peer: { type: 'boolean', default: false },
     counts: { type: 'boolean', default: false },
     latency: { type: 'boolean', default: false },
+    runs: { type: 'string', default: '1' },
   },
 })
 const intents = Number(values.intents)
@@ -28,60 +30,81 @@ const figure = ({ perSecond, p50, p99, succeeded, wrongIds, cpu, busy }: Measure
   `${perSecond.toFixed(0)}/s, p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${succeeded} succeeded, ${wrongIds} wrong ids, CPU in ms per intent: ${cpu.subject.toFixed(2)}, anvil ${cpu.anvil.toFixed(2)}, client ${cpu.client.toFixed(2)}; ${busy.toFixed(2)} cores`
 const say = (name: string, measurement: Measurement) => console.log(`${name}: ${figure(measurement)}`)
 
+/** Each measurement has a new chain: its prices are never older than a trade accepts, and it has no other history. */
+async function onNewChain(use: (testbed: Testbed) => Promise<void>): Promise<void> {
+  const testbed = await startTestbed(loadGenerator)
+  try {
+    await use(testbed)
+  } finally {
+    await testbed.stop()
+  }
+}
+
 const loadGenerator = startLoadGenerator()
-const testbed = await startTestbed(loadGenerator)
+const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-costs-'))
 try {
-  if (values.latency) {
-    say('presigned, 64 clients', await testbed.raw(CROWD))
-    say('presigned, 100 a second', await testbed.raw(PACED))
+  for (let run = 1; run <= Number(values.runs); run++) {
+    if (values.latency)
+      await onNewChain(async ({ raw }) => {
+        say('presigned, 64 clients', await raw(CROWD))
+        say('presigned, 100 a second', await raw(PACED))
+      })
+    if (values.peer)
+      await onNewChain(testbed => testbed.peer(async measure => say('Express peer', await measure(CROWD))))
+    for (const bundle of [values.baseline ?? [], undefined].flat())
+      await onNewChain(testbed =>
+        testbed.service(
+          1,
+          async measure => {
+            const name = bundle ?? 'this build'
+            say(`${name}, 64 clients`, await measure(CROWD))
+            if (values.latency) say(`${name}, 100 a second`, await measure(PACED))
+          },
+          { bundle },
+        ),
+      )
   }
-  if (values.peer) say('Express peer', await testbed.peer(measure => measure(CROWD)))
-  for (const bundle of [values.baseline ?? [], undefined].flat())
-    await testbed.service(
-      1,
-      async measure => {
-        const name = bundle ?? 'this build'
-        say(`${name}, 64 clients`, await measure(CROWD))
-        if (values.latency) say(`${name}, 100 a second`, await measure(PACED))
-      },
-      { bundle },
-    )
   if (values.counts) {
-    const bundle = await bundleWorker('bench/worker-with-counters.ts', mkdtempSync(join(testbed.storage, 'bundle-')))
-    await testbed.service(
-      1,
-      async (measure, { url }) => {
-        const countsOf = async (profile: LoadProfile) => {
-          await fetch(`${url}/counts`)
-          const { succeeded } = await measure(profile)
-          console.log(`${succeeded} succeeded`)
-          const counts = (await (await fetch(`${url}/counts`)).json()) as Record<string, number>
-          const sent = profile.intents + (profile.warmUp ?? 0)
-          for (const [name, count] of Object.entries(counts).toSorted())
-            console.log(`  ${name.padEnd(48)} ${(count / sent).toFixed(3)}`)
-        }
-        console.log('per intent, 64 clients:')
-        await countsOf(CROWD)
-        console.log('per intent, 4 clients:')
-        await countsOf({ intents: 40, clients: 4 })
-      },
-      { bundle },
+    const bundle = await bundleWorker('bench/worker-with-counters.ts', folder)
+    await onNewChain(testbed =>
+      testbed.service(
+        1,
+        async (measure, { url }) => {
+          const countsOf = async (profile: LoadProfile) => {
+            await fetch(`${url}/counts`)
+            const { succeeded } = await measure(profile)
+            console.log(`${succeeded} succeeded`)
+            const counts = (await (await fetch(`${url}/counts`)).json()) as Record<string, number>
+            const sent = profile.intents + (profile.warmUp ?? 0)
+            for (const [name, count] of Object.entries(counts).toSorted())
+              console.log(`  ${name.padEnd(48)} ${(count / sent).toFixed(3)}`)
+          }
+          console.log('per intent, 64 clients:')
+          await countsOf(CROWD)
+          console.log('per intent, 4 clients:')
+          await countsOf({ intents: 40, clients: 4 })
+        },
+        { bundle },
+      ),
     )
   }
-  if (values.profile !== undefined) {
+  const { profile: profilePath } = values
+  if (profilePath !== undefined) {
     const inspectorPort = await freePort()
-    await testbed.service(
-      1,
-      async measure => {
-        await measure({ intents: 400, clients: 64 })
-        const profile: CpuProfile = await profileWorkerd(inspectorPort, () => measure({ intents, clients: 64 }))
-        writeFileSync(values.profile as string, JSON.stringify(profile))
-        console.log(selfTimes(profile, intents))
-      },
-      { inspectorPort },
+    await onNewChain(testbed =>
+      testbed.service(
+        1,
+        async measure => {
+          await measure({ intents: 400, clients: 64 })
+          const profile: CpuProfile = await profileWorkerd(inspectorPort, () => measure({ intents, clients: 64 }))
+          writeFileSync(profilePath, JSON.stringify(profile))
+          console.log(selfTimes(profile, intents))
+        },
+        { inspectorPort },
+      ),
     )
   }
 } finally {
-  await testbed.stop()
   loadGenerator.stop()
+  rmSync(folder, { recursive: true })
 }

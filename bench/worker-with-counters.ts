@@ -40,7 +40,11 @@ function countStatements(sql: object): void {
       return result
     }
     if (verb === 'SELECT' || /RETURNING/.test(query))
-      return { toArray: () => record(cursor.toArray()), one: () => record(cursor.one()) }
+      return {
+        toArray: () => record(cursor.toArray()),
+        one: () => record(cursor.one()),
+        [Symbol.iterator]: () => record(cursor.toArray()).values(),
+      }
     return record(cursor)
   }
 }

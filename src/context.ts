@@ -75,6 +75,8 @@ type ContextBindings = Pick<
   METRICS?: AnalyticsEngineDataset
 }
 
+/** How much of its lease a read has lived when one request reads it again. */
+const RENEWED_PART_OF_LEASE = 0.75
 /** A stranger who polls in a loop causes at most one read of the state in this time. */
 const READINESS_LEASE_MS = 2_000
 const DEPLOYMENT_LEASE_MS = 60_000
@@ -93,7 +95,7 @@ export function createContext(config: Config, env: ContextBindings, limiters?: R
     }),
     ancestorOf: (block: bigint) => readAncestorOf(env.HISTORY, block),
   }
-  const readCache = createReadCache(config.readLeaseMs)
+  const readCache = createReadCache(config.readLeaseMs, RENEWED_PART_OF_LEASE * config.readLeaseMs)
   const readinessCache = createReadCache(config.readLeaseMs === 0 ? 0 : READINESS_LEASE_MS)
   const deploymentCache = createReadCache(config.readLeaseMs === 0 ? 0 : DEPLOYMENT_LEASE_MS)
   const executorOf = (keys: readonly Hex[]): Executor => createExecutor(env.EXECUTOR_LANE, keys, config)

@@ -55,6 +55,8 @@ type ChainMemory = {
   tradedTokens: Map<bigint, Address>
   /** Reads an agent's signing terms together with those that other requests read at the same time. */
   readSigningTerms?: (query: SigningQuery) => Promise<SigningRead>
+  /** Reads a market at the end of a block together with those that other requests read at the same time. */
+  readMarkets?: (query: MarketQuery) => Promise<MarketRead | undefined>
 }
 
 /** What an intent trades: a token, or that of a position. */
@@ -77,6 +79,10 @@ export type SigningRead = {
   position: { token: Address } | undefined
   market: { token: Address; round: RoundData | undefined; effectiveAt: bigint } | undefined
 }
+
+/** The token of a position at a block; undefined if it is not known. */
+export type MarketQuery = { positionId: bigint; token: Address | undefined; blockNumber: bigint }
+export type MarketRead = { token: Address; decimals: number | undefined; price: bigint | undefined }
 
 /** A chain whose trading contracts are configured. */
 export type TradingChain = Chain & { trading: TradingContracts }

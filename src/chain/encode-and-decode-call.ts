@@ -77,8 +77,7 @@ export function decodeResult<const abi extends Abi, name extends ContractFunctio
   result: CallResult,
 ): ReturnOf<abi, name> {
   const { outputs } = signatureOf(abi, functionName)
-  const isEmpty = result.data === '0x' && outputs.length > 0 // an address without code returns nothing
-  if (!result.success || isEmpty) throw new CallFailed(functionName, result)
+  if (hasFailed(abi, functionName, result)) throw new CallFailed(functionName, result)
   try {
     const values = decodeAbiParameters(outputs, result.data)
     return typedByAbi(values.length > 1 ? values : values[0])
@@ -87,12 +86,18 @@ export function decodeResult<const abi extends Abi, name extends ContractFunctio
   }
 }
 
+/** Whether a call reverted or returned nothing, as an address without code does. Costs less than a thrown CallFailed. */
+export function hasFailed(abi: Abi, functionName: string, { success, data }: CallResult): boolean {
+  return !success || (data === '0x' && signatureOf(abi, functionName).outputs.length > 0)
+}
+
 /** Returns what a function returned, or undefined if it reverted or returned malformed data. */
 export function tryDecodeResult<const abi extends Abi, name extends ContractFunctionName<abi>>(
   abi: abi,
   functionName: name,
   result: CallResult,
 ): ReturnOf<abi, name> | undefined {
+  if (hasFailed(abi, functionName, result)) return undefined
   try {
     return decodeResult(abi, functionName, result)
   } catch (error) {

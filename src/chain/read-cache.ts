@@ -14,6 +14,8 @@ export type ReadCache = {
   getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
   isFresh(response: CacheableResponse): boolean
+  /** Returns whether the caller shall read this response again, because it expires soon and nobody else does. */
+  takeRenewal(response: CacheableResponse): boolean
   /** Drops every entry, so that this isolate reads its own writes. */
   clear(): void
 }
@@ -24,14 +26,20 @@ type CacheEntry = {
   response?: CacheableResponse
   /** When the read started, in epoch milliseconds. */
   startedAt: number
+  isRenewalTaken?: boolean
+  /** The read that takes the entry's place once it has a response. */
+  renewal?: CacheEntry | undefined
 }
 
 const MAX_ENTRIES = 1_000
 /** How long to wait for another request's read before starting our own. That request may have been canceled. */
 const MAX_SHARED_READ_MS = 1_000
 
-/** Creates a cache whose responses are at most `leaseMs` old. A lease of 0 disables the cache. */
-export function createReadCache(leaseMs: number): ReadCache {
+/**
+ * Creates a cache whose responses are at most `leaseMs` old. A lease of 0 disables the cache. One caller after
+ * `renewAfterMs` reads a response again while the others still get it, so that they need not all wait when it expires.
+ */
+export function createReadCache(leaseMs: number, renewAfterMs = leaseMs): ReadCache {
   const entries = new Map<string, CacheEntry>()
   const entryOf = new WeakMap<CacheableResponse, CacheEntry>()
   let newestBlock = { number: 0n, seenAt: 0 }
@@ -41,16 +49,23 @@ export function createReadCache(leaseMs: number): ReadCache {
     if (response === undefined || now - newestBlock.seenAt >= leaseMs) return true
     return BigInt(response.asOf.blockNumber) >= newestBlock.number
   }
+  const isDueAt = ({ startedAt, response, renewal }: CacheEntry, now: number): boolean =>
+    response !== undefined && renewal === undefined && now - startedAt >= renewAfterMs
 
   function startRead<Value extends CacheableResponse>(
     key: string,
     read: () => Promise<Value>,
     now: number,
+    renewed?: CacheEntry,
   ): Promise<Value> {
     const pending = read()
     const entry: CacheEntry = { key, pending, startedAt: now }
-    entries.delete(key)
-    entries.set(key, entry)
+    const add = () => {
+      entries.delete(key)
+      entries.set(key, entry)
+    }
+    if (renewed) renewed.renewal = entry
+    else add()
     // Pages are large, and a client can ask for any number of them.
     for (const [oldestKey, { startedAt }] of entries) {
       if (entries.size <= MAX_ENTRIES && now - startedAt < leaseMs) break
@@ -59,16 +74,23 @@ export function createReadCache(leaseMs: number): ReadCache {
     const store = (response: CacheableResponse) => {
       entry.response = response
       entryOf.set(response, entry)
+      if (renewed && entries.get(key) === renewed) add()
       const number = BigInt(response.asOf.blockNumber)
       // After a reorg or a chain restart a lower block number is accepted once the lease has expired.
       if (number >= newestBlock.number || now - newestBlock.seenAt >= leaseMs) newestBlock = { number, seenAt: now }
     }
     const evict = () => {
+      if (renewed) renewed.renewal = undefined
       if (entries.get(key) === entry) entries.delete(key)
     }
     // Other requests await this read, so it must outlive the request that started it.
     waitUntil(pending.then(store, evict))
     return pending
+  }
+
+  const entryFor = (response: CacheableResponse): CacheEntry | undefined => {
+    const entry = entryOf.get(response)
+    return entry && entries.get(entry.key) === entry ? entry : undefined
   }
 
   return {
@@ -80,16 +102,24 @@ export function createReadCache(leaseMs: number): ReadCache {
       const isCurrent = ({ asOf }: CacheableResponse) => BigInt(asOf.blockNumber) >= minBlock
       if (leaseMs === 0) return read()
       const now = Date.now()
-      const entry = entries.get(key)
+      const known = entries.get(key)
+      const entry = known && !isUsable(known, now) ? known.renewal : known
       if (entry === undefined || !isUsable(entry, now)) return startRead(key, read, now)
+      if (isDueAt(entry, now)) return startRead(key, read, now, entry)
       if (entry.response) return isCurrent(entry.response) ? (entry.response as Value) : startRead(key, read, now)
       const pending = (entry.pending as Promise<Value>).catch(undefinedIfOverLimit)
       const shared = await withDeadline(pending, now + MAX_SHARED_READ_MS, () => undefined)
       return shared && isCurrent(shared) ? shared : startRead(key, read, now)
     },
     isFresh(response) {
-      const entry = entryOf.get(response)
-      return entry !== undefined && entries.get(entry.key) === entry && isUsable(entry, Date.now())
+      const entry = entryFor(response)
+      return entry !== undefined && isUsable(entry, Date.now())
+    },
+    takeRenewal(response) {
+      const entry = entryFor(response)
+      if (entry === undefined || entry.isRenewalTaken || !isDueAt(entry, Date.now())) return false
+      entry.isRenewalTaken = true
+      return true
     },
     clear: () => entries.clear(),
   }

@@ -12,6 +12,7 @@ import {
   decodeResult,
   encodeBatch,
   encodeCall,
+  hasFailed,
   type ReturnOf,
 } from './encode-and-decode-call.ts'
 import { readCurrent } from './read-current.ts'
@@ -23,6 +24,7 @@ export type ContractCall<Value> = {
   readonly [CALL]: true
   address: Address
   data: Hex
+  hasFailed: (result: CallResult) => boolean
   decode: (result: CallResult) => Value
   /** Whether an issuer decides what the contract does: see `untrusted`. */
   isUntrusted?: true
@@ -61,6 +63,7 @@ export const call = <const abi extends Abi, name extends ContractFunctionName<ab
     [CALL]: true,
     address,
     data: encodeCall(abi, functionName, args),
+    hasFailed: result => hasFailed(abi, functionName, result),
     // Most of what a tree reads again is as it was.
     decode(result) {
       if (!result.success || result.data !== last?.data)
@@ -102,9 +105,10 @@ export const attempt = <Value>(required: ContractCall<Value>): ContractCall<Call
   decode: result => decodeAttempt(required, result),
 })
 
-function decodeAttempt<Value>({ decode }: ContractCall<Value>, result: CallResult): CallAttempt<Value> {
+function decodeAttempt<Value>(call: ContractCall<Value>, result: CallResult): CallAttempt<Value> {
+  if (call.hasFailed(result)) return { revertData: result.data }
   try {
-    return { value: decode(result) }
+    return { value: call.decode(result) }
   } catch (error) {
     if (error instanceof CallFailed) return { revertData: error.data }
     throw error

@@ -8,6 +8,9 @@ import { groupOf, partyOf, signerOf } from './requester.ts'
  */
 export type IntentState = 'received' | 'prepared' | 'sent' | 'mined' | 'final' | 'reverted' | 'rejected'
 
+/** Called with every intent whose state changes, and its new state. */
+export type OnChange = (digest: Hex, state: IntentState) => void
+
 /** An admitted request, with every account that pays for its gas. */
 export type AdmittedRequest = Pick<
   JournalIntent,
@@ -103,13 +106,12 @@ const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) 
 type IntentRow = Record<string, SqlStorageValue>
 
 /**
- * Returns the queries of the intent table. `onChange` is called with the digest of every intent whose state changes. An
- * intent is mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes
+ * Returns the queries of the intent table. An intent is mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes
  * only the attempt.
  */
 export function intentTable(
   sql: SqlStorage,
-  { finalNonce, onChange }: { finalNonce: () => number; onChange: (digest: Hex) => void },
+  { finalNonce, onChange }: { finalNonce: () => number; onChange: OnChange },
 ) {
   /** The last intent that pruning looked at. */
   let prunedThrough = ''
@@ -179,7 +181,7 @@ export function intentTable(
       JSON.stringify(rows),
       now,
     )
-    for (const { digest } of requests) onChange(digest)
+    for (const { digest } of requests) onChange(digest, 'prepared')
   }
 
   return {
@@ -282,7 +284,7 @@ export function intentTable(
           ORDER BY updated_at DESC LIMIT -1 OFFSET ${MAX_REJECTED_PER_GROUP})`,
         group,
       )
-      onChange(digest)
+      onChange(digest, 'rejected')
     },
 
     /** Writes a state, unless the intent's call is mined. */
@@ -301,7 +303,7 @@ export function intentTable(
         Date.now(),
         digest,
       )
-      onChange(digest)
+      onChange(digest, state)
     },
 
     /** Records that calls reverted, or succeeded after an earlier one had ended their intent, after their attempts. */
@@ -314,7 +316,7 @@ export function intentTable(
         JSON.stringify(inclusions.map(({ digest, state, blockNumber }) => [digest, state, blockNumber])),
         Date.now(),
       )
-      for (const { digest } of inclusions) onChange(digest)
+      for (const { digest, state } of inclusions) onChange(digest, state)
     },
 
     setReason(digest: Hex, reason: string) {
@@ -328,7 +330,7 @@ export function intentTable(
         Date.now(),
         digest,
       )
-      onChange(digest)
+      onChange(digest, 'sent')
     },
 
     /**

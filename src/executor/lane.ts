@@ -15,7 +15,7 @@ import { type ChainHead, feesAt, readPlausibleHead } from './chain-head.ts'
 import { createGasBudgets, type GasBudgets } from './gas-budgets.ts'
 import { weightOfGas } from './gas-price.ts'
 import { createInFlightLimit } from './in-flight-limit.ts'
-import type { AdmittedRequest } from './intent-table.ts'
+import type { AdmittedRequest, OnChange } from './intent-table.ts'
 import type { L1Gas } from './l1-gas.ts'
 import type { LaneAlarm } from './lane-alarm.ts'
 import {
@@ -41,8 +41,8 @@ type LaneObject = {
   alarm: LaneAlarm
   /** Resolves when all writes so far are durable. */
   sync: () => Promise<void>
-  /** Called with the digest of every new request. */
-  onReceived: (digest: Hex) => void
+  /** Called with every new request too. */
+  onChange: OnChange
 }
 
 /** The parts that run one at a time for the whole lane. Parts import the lane, so it gets these as arguments. */
@@ -102,7 +102,7 @@ export class Lane {
   readonly l1Gas: L1Gas
   readonly reports: PriceReports
   readonly sync: () => Promise<void>
-  readonly onReceived: (digest: Hex) => void
+  readonly onChange: OnChange
   readonly forwardLogs: ReturnType<typeof createReceiptForwarder>
   readonly storeNotes: ReturnType<typeof createNoteStore>
   readonly inclusionTimeoutMs: number
@@ -191,7 +191,7 @@ export class Lane {
   readonly #oracle: Address
 
   /** Throws if no chain is configured, or no key for the address. */
-  constructor({ address, env, journal, alarm, sync, onReceived }: LaneObject, parts: LaneParts) {
+  constructor({ address, env, journal, alarm, sync, onChange }: LaneObject, parts: LaneParts) {
     const variables: Partial<Record<string, unknown>> = { ...env }
     const config = parseConfig(variables)
     const { chain } = config
@@ -202,7 +202,7 @@ export class Lane {
     this.journal = journal
     this.alarm = alarm
     this.sync = sync
-    this.onReceived = onReceived
+    this.onChange = onChange
     this.inclusionTimeoutMs = config.inclusionTimeoutMs
     this.chainId = chain.id
     this.#priorityFeeWei = config.priorityFeeWei

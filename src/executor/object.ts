@@ -11,6 +11,7 @@ import {
   type IntentRecord,
   type SentTransaction,
 } from './intent-record.ts'
+import type { OnChange } from './intent-table.ts'
 import { Lane } from './lane.ts'
 import { createLaneAlarm, type LaneAlarm } from './lane-alarm.ts'
 import { type ForeignUse, foreignUseOf, forgetForeignUse, isBlocked, secondsOfForeignUse } from './pause-rules.ts'
@@ -87,7 +88,7 @@ async function priceOf(lane: Lane, kind: IntentKind = 'order') {
 export class ExecutorLaneObject extends DurableObject<Env> {
   readonly #journal: Journal
   readonly #alarm: LaneAlarm
-  readonly #onChange: (digest: Hex) => void
+  readonly #onChange: OnChange
   #lane: Lane | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -249,7 +250,7 @@ export class ExecutorLaneObject extends DurableObject<Env> {
         journal: this.#journal,
         alarm: this.#alarm,
         sync: () => this.ctx.storage.sync(),
-        onReceived: this.#onChange,
+        onChange: this.#onChange,
       },
       { reconcile, resendMissing, sendTogether },
     )

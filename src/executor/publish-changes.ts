@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import { logUnexpected } from '../rpc/node-errors.ts'
 import type { NodeLog, NodeReceipt } from '../rpc/requests.ts'
-import type { IntentState } from './intent-table.ts'
+import type { IntentState, OnChange } from './intent-table.ts'
 
 /** The state of an intent is published at most once in this interval. */
 const NOTIFY_INTERVAL_MS = 200
@@ -15,25 +15,37 @@ const OPEN_STATES: readonly IntentState[] = ['received', 'prepared', 'sent']
 const FORWARD_INTERVAL_MS = 250
 
 /**
- * Returns a function that is called with the digest of each intent whose state changed; it publishes the current
- * records in batches. Delivery is at-most-once: a batch that fails is lost.
+ * Returns a function that publishes the current records of changed intents in batches. An intent is read from the
+ * journal once it ends, or has been open for long. Delivery is at-most-once: a batch that fails is lost.
  */
 export function createStateNotifier<Record extends { digest: Hex; state: IntentState }>(
   findAll: (digests: readonly Hex[]) => Record[],
   notify: (records: Record[]) => Promise<void>,
-): (digest: Hex) => void {
-  const isOpen = ({ state }: Record) => OPEN_STATES.includes(state)
+): OnChange {
+  const isOpen = (state: IntentState) => OPEN_STATES.includes(state)
+  const open = new Set<Hex>()
   function publish(records: Record[]) {
     if (records.length > 0) notify(records).catch(logUnexpected)
   }
-  const publishIfOpen = collect<Hex>(MIN_OPEN_STATE_MS - NOTIFY_INTERVAL_MS, digests =>
-    publish(findAll([...new Set(digests)]).filter(isOpen)),
-  )
-  return collect(NOTIFY_INTERVAL_MS, digests => {
-    const records = findAll([...new Set(digests)])
-    publish(records.filter(record => !isOpen(record)))
-    for (const { digest } of records.filter(isOpen)) publishIfOpen(digest)
+  const publishOpen = collect<Hex>(MIN_OPEN_STATE_MS, digests => {
+    const stillOpen = digests.filter(digest => open.delete(digest))
+    if (stillOpen.length > 0) publish(findAll(stillOpen).filter(({ state }) => isOpen(state)))
   })
+  const publishEnded = collect<Hex>(NOTIFY_INTERVAL_MS, digests => {
+    const records = findAll([...new Set(digests)])
+    publish(records.filter(({ state }) => !isOpen(state)))
+    for (const { digest, state } of records) if (isOpen(state)) add(digest)
+  })
+  function add(digest: Hex) {
+    if (open.has(digest)) return
+    open.add(digest)
+    publishOpen(digest)
+  }
+  return (digest, state) => {
+    if (isOpen(state)) return add(digest)
+    open.delete(digest)
+    publishEnded(digest)
+  }
 }
 
 /**

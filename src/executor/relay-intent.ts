@@ -52,7 +52,7 @@ function start(lane: Lane, request: RelayRequest): Promise<RelayOutcome> {
   const { digest } = request
   const outcome = run(lane, request).finally(() => lane.open.delete(digest))
   lane.open.set(digest, { request, outcome, receivedAt: Date.now() })
-  lane.onReceived(digest)
+  lane.onChange(digest, 'received')
   return outcome
 }
 

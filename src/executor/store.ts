@@ -1,7 +1,6 @@
-import type { Hex } from 'viem'
 import { type Attempt, attemptTable } from './attempt-table.ts'
 import { gasLevelTable } from './gas-budgets.ts'
-import { type AdmittedRequest, intentTable } from './intent-table.ts'
+import { type AdmittedRequest, intentTable, type OnChange } from './intent-table.ts'
 
 export type Journal = ReturnType<typeof openJournal>
 
@@ -49,9 +48,9 @@ type LaneFact = 'address' | 'foreign' | 'price refresh' | 'nonce' | 'final nonce
 
 /**
  * Opens the lane's journal. Every function is synchronous: writes of one turn of the event loop are durable before any
- * byte leaves the object. `onChange` is called with the digest of every intent whose state changes.
+ * byte leaves the object.
  */
-export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
+export function openJournal(sql: SqlStorage, onChange: OnChange) {
   sql.exec(SCHEMA)
   /** The facts that were read or written since the start. */
   const facts = new Map<LaneFact, string | undefined>()
@@ -108,7 +107,7 @@ export function openJournal(sql: SqlStorage, onChange: (digest: Hex) => void) {
       if (to <= from) return
       const digests = attempts.digestsAt(from + 1, to)
       set('final nonce', `${to}`)
-      for (const { digest, state } of intents.findAll(digests).values()) if (state === 'final') onChange(digest)
+      for (const { digest, state } of intents.findAll(digests).values()) if (state === 'final') onChange(digest, state)
     },
 
     setNextNonce,

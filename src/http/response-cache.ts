@@ -20,9 +20,9 @@ const keyOf = ({ method, headers, url }: Request): string | undefined =>
 
 /**
  * Creates a cache of whole responses in front of the app. A response is reused with a fresh request id for as long as
- * the read cache holds its output, without routing, validating or serializing again.
+ * the read cache holds its output, without routing, validating or serializing again; one request renews it in time.
  */
-export function createResponseCache(readCache: Pick<ReadCache, 'isFresh'>) {
+export function createResponseCache(readCache: Pick<ReadCache, 'isFresh' | 'takeRenewal'>) {
   const cache = new Map<string, CachedResponse>()
 
   /** Returns the cached response to a request. It is counted but not traced. */
@@ -30,7 +30,8 @@ export function createResponseCache(readCache: Pick<ReadCache, 'isFresh'>) {
     const startedAt = performance.now()
     const key = keyOf(request)
     const cached = key === undefined ? undefined : cache.get(key)
-    if (cached === undefined || !readCache.isFresh(cached.output)) return undefined
+    if (cached === undefined || !readCache.isFresh(cached.output) || readCache.takeRenewal(cached.output))
+      return undefined
     const response = new Response(cached.json, { headers: cached.headers })
     response.headers.set('X-Request-Id', requestIdOf(request.headers))
     recordRequest(cached.operationId, response.status, startedAt)

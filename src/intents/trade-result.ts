@@ -2,8 +2,9 @@ import { isExecution } from '@agent-trading-service/protocol/agent-book'
 import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { buildTrade, openedPosition, pairTradeEvents, type Trade } from '@agent-trading-service/protocol/trade-events'
-import { type Address, type Hex, zeroAddress } from 'viem'
-import type { TradingChain } from '../chain/configured-chain.ts'
+import { type Hex, zeroAddress } from 'viem'
+import { createSharedReads } from '../chain/combine-concurrent-reads.ts'
+import type { MarketQuery, MarketRead, TradingChain } from '../chain/configured-chain.ts'
 import { positionManager, priceOracle, tokenRegistry } from '../chain/contracts.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
@@ -49,14 +50,16 @@ export async function readTradeResult(
     intent.trade ??
     (isReplay ? await history.intentTrade({ agentId, hash, blockNumber }).catch(() => undefined) : undefined)
   if (event === undefined || indexed?.oracleValueUsdc !== undefined) return { execution: indexed, pendingRules }
+  trading.memory.readMarkets ??= createMarketReads(trading)
+  const token = indexed?.token ?? openedPosition(event)?.token
   const market = await withDeadline(
-    readMarket(trading, event.positionId, indexed?.token ?? openedPosition(event)?.token, blockNumber),
+    trading.memory.readMarkets({ positionId: event.positionId, token, blockNumber }),
     Date.now() + MAX_MARKET_READ_MS,
     () => undefined,
   )
-  const { token = zeroAddress, decimals, price } = market ?? {}
+  const { decimals, price } = market ?? {}
   const execution = buildTrade(event, {
-    token,
+    token: market?.token ?? zeroAddress,
     vault: zeroAddress,
     capitalMode: undefined,
     decimals,
@@ -90,45 +93,55 @@ async function eventOnChain(chain: TradingChain, intent: ExecutedIntent) {
   return logs ? intentEventOf(chain, { ...intent, logs }) : undefined
 }
 
-type Market = { token: Address; decimals: number | undefined; price: bigint | undefined }
+/** Returns a function that reads markets at a block: those of all intents of the block with one call. */
+const createMarketReads = (chain: TradingChain) =>
+  createSharedReads(async (queries: readonly MarketQuery[]) => {
+    const ofBlocks = Map.groupBy(queries, ({ blockNumber }) => blockNumber)
+    const read = await Promise.all([...ofBlocks].map(([number, ofBlock]) => readMarkets(chain, number, ofBlock)))
+    const marketOf = new Map(read.flat())
+    return queries.map(query => marketOf.get(query))
+  })
 
 /**
- * Reads the token of a position with its decimals and the oracle's price at a block, in one call if the token is given
- * or known to this isolate. Returns undefined if no node has the state of the block.
+ * Reads the tokens of positions with their decimals and the oracle's prices at a block, in one call if the tokens are
+ * given or known to this isolate. Returns none if no node has the state of the block.
  */
-async function readMarket(
+async function readMarkets(
   chain: TradingChain,
-  positionId: bigint,
-  token: Address | undefined,
-  blockNumber: bigint,
-): Promise<Market | undefined> {
+  number: bigint,
+  queries: readonly MarketQuery[],
+): Promise<[MarketQuery, MarketRead | undefined][]> {
   const decimalsOf = chain.memory.decimals
-  const guess = token ?? guessToken(chain, positionId)
-  const candidates = guess ? [guess] : [...new Set([...Object.values(chain.tokens), ...decimalsOf.keys()])]
-  try {
-    const { values } = await readTree(
-      chain,
-      {
-        position: token === undefined ? optional(call(positionManager(chain), 'getPosition', [positionId])) : undefined,
-        markets: candidates.map(address => ({
-          token: address,
-          decimals: decimalsOf.has(address)
-            ? undefined
-            : optional(call(tokenRegistry(chain), 'tokenDecimals', [address])),
-          round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
-        })),
-      },
-      { number: blockNumber, timestamp: 0n },
-    )
-    const traded = token ?? values.position?.token
-    if (traded === undefined) return undefined
-    noteToken(chain, positionId, traded)
-    const found = values.markets.find(market => market.token === traded)
-    if (found === undefined) return token === undefined ? readMarket(chain, positionId, traded, blockNumber) : undefined
-    const decimals = found.decimals ?? decimalsOf.get(traded)
-    if (decimals !== undefined) decimalsOf.set(traded, decimals)
-    return { token: traded, decimals, price: found.round?.[1] }
-  } catch {
-    return undefined
-  }
+  const candidates = queries.flatMap(
+    ({ token, positionId }) =>
+      token ?? guessToken(chain, positionId) ?? [...Object.values(chain.tokens), ...decimalsOf.keys()],
+  )
+  const reading = await readTree(
+    chain,
+    {
+      positions: queries.map(({ token, positionId }) =>
+        token === undefined ? optional(call(positionManager(chain), 'getPosition', [positionId])) : undefined,
+      ),
+      markets: [...new Set(candidates)].map(token => ({
+        token,
+        decimals: decimalsOf.has(token) ? undefined : optional(call(tokenRegistry(chain), 'tokenDecimals', [token])),
+        round: optional(call(priceOracle(chain), 'latestRoundData', [token])),
+      })),
+    },
+    { number, timestamp: 0n },
+  ).catch(() => undefined)
+  if (reading === undefined) return []
+  const { positions, markets } = reading.values
+  for (const { token, decimals } of markets) if (decimals !== undefined) decimalsOf.set(token, decimals)
+  return Promise.all(
+    queries.map(async (query, index): Promise<[MarketQuery, MarketRead | undefined]> => {
+      const token = query.token ?? positions[index]?.token
+      if (token === undefined) return [query, undefined]
+      noteToken(chain, query.positionId, token)
+      const market = markets.find(market => market.token === token)
+      if (market) return [query, { token, decimals: decimalsOf.get(token), price: market.round?.[1] }]
+      const [again] = await readMarkets(chain, number, [{ ...query, token }])
+      return [query, again?.[1]]
+    }),
+  )
 }

@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
 import { AgentStatus } from '@agent-trading-service/protocol/enums'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { workerVars } from '../../devnet/worker-vars.ts'
+import { createReadCache } from '../../src/chain/read-cache.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { createApp } from '../../src/http/app.ts'
@@ -59,6 +60,34 @@ describe('a cached response', () => {
     for (const accept of ['text/markdown', 'text/*', 'text/markdown, application/json;q=0.5'])
       expect(await typeOf(accept)).toEqual(['text/markdown', true])
     expect(await typeOf('application/json')).toEqual(['application/json', true])
+  })
+
+  it('a cached response that expires soon is read again for one request, while the others still get it', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const cache = createReadCache(100, 75)
+      const read = vi.fn((block: number) => Promise.resolve({ asOf: { blockNumber: `${block}`, blockTimestamp: '0' } }))
+      const readAt = (ms: number, block: number) => {
+        vi.setSystemTime(ms)
+        return cache.getOrRead('prices', () => read(block))
+      }
+      const first = await readAt(1_000, 1)
+      expect(await readAt(1_074, 2)).toBe(first)
+      vi.setSystemTime(1_075)
+      expect([cache.isFresh(first), cache.takeRenewal(first), cache.takeRenewal(first)]).toEqual([true, true, false])
+      const renewal = Promise.withResolvers<Awaited<ReturnType<typeof read>>>()
+      read.mockReturnValueOnce(renewal.promise)
+      const renewed = readAt(1_080, 3)
+      expect(cache.isFresh(first)).toBe(true)
+      expect(await readAt(1_090, 4)).toBe(first)
+      const late = readAt(1_101, 5) // the first one has expired
+      renewal.resolve({ asOf: { blockNumber: '3', blockTimestamp: '0' } })
+      expect(await late).toBe(await renewed)
+      expect(await readAt(1_110, 6)).toBe(await renewed)
+      expect(read).toHaveBeenCalledTimes(2)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('a cached response is read again once this isolate has seen a newer block', async () => {
