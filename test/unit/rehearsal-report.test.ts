@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { programOf } from '../../rehearsal/agent-under-test.ts'
 import { type AgentRecord, buildReport, type PlayedMarket, passes, reportJson } from '../../rehearsal/report.ts'
 import { reportPage } from '../../rehearsal/report-page.ts'
 import { judge, parseRequirement } from '../../rehearsal/requirement.ts'
@@ -172,4 +173,10 @@ describe('the report of a rehearsal', () => {
     expect(equity.match(/M/g)).toHaveLength(2)
     expect(equity.match(/L/g)).toHaveLength(4)
   })
+})
+
+it('an agent has the name of the file that it runs, with its arguments, or that of its command', () => {
+  const flags = ['--conditions=@agent-trading-service/source', 'examples/momentum.ts', '--fast']
+  expect(programOf(['node', ...flags])).toEqual({ name: 'examples/momentum.ts --fast', command: 'node', args: flags })
+  expect(programOf(['./agent', '--fast']).name).toBe('./agent --fast')
 })
