@@ -161,7 +161,7 @@ const e2e = [
 ]
 /** These start services of their own. */
 const walks = [
-  'test/e2e/{clock-ahead,demo,deployment-rehearsal,demo-protocol-only,dev,operators-afternoon,packed-release,rehearsal,serve}.node.test.ts',
+  'test/e2e/{clock-ahead,demo,deployment-rehearsal,demo-protocol-only,dev,operators-afternoon,packed-release,priced-depositors,rehearsal,serve}.node.test.ts',
 ]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']

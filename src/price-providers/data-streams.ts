@@ -1,6 +1,7 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { currentReport, decodeEnvelope, type PriceReport } from '@agent-trading-service/protocol/price-report'
 import { bytesToHex, type Hex, isHex, stringToBytes } from 'viem'
-import { type CarriedPrices, NO_PRICES, type PriceNeed, type Urgency } from '../chain/carried-prices.ts'
+import { NO_PRICES, type PriceNeed, type Urgency } from '../chain/carried-prices.ts'
 import type { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import type { DataStreamsConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
