@@ -341,7 +341,8 @@ it('an agent that nobody has traded next to for a day is valued at the newest re
   const { agentId } = trader
   await expect
     .poll(async () => (await callOverHttp('getRiskState', { agentId })).body)
-    .toMatchObject({ priceStale: false, staleSymbols: [] })
+    .toMatchObject({ priceStale: false, staleSymbols: [], priceSources: { NVDA: 'reports' } })
+  expect((await callOverHttp('getCandles', { symbol: 'NVDA' })).body).toMatchObject({ source: 'reports' })
   const { body } = await callOverHttp('listPositions', { agentId })
   expect(body.positions[0]).toMatchObject({ positionId, priceStale: false })
   expect(Number(body.positions[0].unrealizedPnlUsdc)).toBeGreaterThan(0)
