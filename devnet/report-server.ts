@@ -68,17 +68,15 @@ export async function startReportServer({
     if (how === 'down') for (const socket of connections.keys()) socket.destroy()
   }
 
-  let pushed: Promise<void> = Promise.resolve()
-  /** Sends each connection the reports that it has not been sent yet, one push after another. */
-  const push = () => {
-    pushed = pushed.then(pushReports).catch(() => {})
-    return pushed
-  }
-  async function pushReports() {
+  /** How often controls have changed what streams say: a report from before is not sent after one. */
+  let changes = 0
+  /** Sends each connection the reports of streams that it has not been sent yet. */
+  async function push(feedIds: Iterable<Hex>) {
     if (failure === 'silent' || failure === 'stalled') return
-    const feedIds = new Set([...connections.values()].flatMap(sent => [...sent.keys()]))
     for (const feedId of feedIds) {
+      const before = changes
       const report = await signedReport(feedId)
+      if (before !== changes) continue
       for (const [socket, sent] of connections) {
         if (report === undefined || !sent.has(feedId) || sent.get(feedId) === report.fullReport) continue
         sent.set(feedId, report.fullReport)
@@ -86,7 +84,14 @@ export async function startReportServer({
       }
     }
   }
-  const pushing = setInterval(push, PUSH_MS)
+  let isPushing = false
+  async function pushAll() {
+    if (isPushing) return
+    isPushing = true
+    await push(new Set([...connections.values()].flatMap(sent => [...sent.keys()]))).catch(() => {})
+    isPushing = false
+  }
+  const pushing = setInterval(pushAll, PUSH_MS)
   pushing.unref()
 
   function connect(request: IncomingMessage, socket: Duplex) {
@@ -104,7 +109,7 @@ export async function startReportServer({
     connections.set(socket, new Map(feedIds.map(feedId => [feedId, undefined])))
     socket.on('error', () => {}).on('close', () => connections.delete(socket))
     socket.on('data', ([first = 0]: Buffer) => (first & 0xf) === CLOSE_OPCODE && socket.end(CLOSE_FRAME))
-    push()
+    pushAll()
   }
 
   /**
@@ -121,7 +126,8 @@ export async function startReportServer({
     const { price, ...state } = (body ?? {}) as Partial<Omit<StreamState, 'price'>> & { price?: string }
     if (body !== undefined)
       for (const feedId of feedIds) fixed.set(feedId, { ...state, ...(price && { price: BigInt(price) }) })
-    await push()
+    changes++
+    await push(feedIds)
     return { reports: await Promise.all(feedIds.map(signedReport)) }
   }
 
