@@ -21,7 +21,10 @@ const now = async () => Number((await node.getBlock()).timestamp)
 async function watchedPosition() {
   const trader = await newTrader()
   const positionId = await openPosition(trader, { usdcAmount: '90', exits: '-800:10000' })
-  await keeper().changed({ positions: [{ block: await node.getBlockNumber(), positionIds: [BigInt(positionId)] }] })
+  await keeper().changed({
+    positions: [{ block: await node.getBlockNumber(), positionIds: [BigInt(positionId)] }],
+    isUrgent: true,
+  })
   await expect.poll(() => outcome(trader, positionId)).toMatchObject({ outcome: 'notReached' })
   return { trader, positionId }
 }
