@@ -140,6 +140,7 @@ const keeper = ['test/integration/keeper*.test.ts']
 const lane = ['test/integration/lane-*.test.ts']
 /** A chain of their own, whose prices come from signed reports. */
 const reports = ['test/integration/price-reports.test.ts']
+const reportStream = ['test/integration/report-stream.test.ts']
 const protocolOnly = ['test/integration/protocol-only.test.ts']
 /**
  * What a trade or an owner's message is checked against, and how it is refused. The other files of trades are in
@@ -161,7 +162,7 @@ const e2e = [
 ]
 /** These start services of their own. */
 const walks = [
-  'test/e2e/{clock-ahead,demo,deployment-rehearsal,demo-protocol-only,dev,operators-afternoon,packed-release,rehearsal,serve}.node.test.ts',
+  'test/e2e/{clock-ahead,demo,deployment-rehearsal,demo-protocol-only,dev,operators-afternoon,packed-release,priced-depositors,rehearsal,serve}.node.test.ts',
 ]
 const cli = ['test/cli/{trading,mcp,client-configurations,packed}.node.test.ts']
 const faults = ['test/faults/**/*.test.ts']
@@ -194,6 +195,7 @@ const projects = [
         ...keeper,
         ...lane,
         ...reports,
+        ...reportStream,
         ...protocolOnly,
         ...history,
         ...reorgs,
@@ -221,6 +223,10 @@ const projects = [
     ...serviceVars(inject),
     KEEPER_ENABLED: 'true',
   })),
+  inWorkerd(
+    { name: 'report stream', include: reportStream, globalSetup: ['./test/support/priced-chain.ts'] },
+    inject => ({ ...serviceVars(inject), KEEPER_ENABLED: 'true', KEEPER_INTERVAL_SECONDS: '60' }),
+  ),
   inWorkerd({ name: 'lane', include: lane, globalSetup: ['./test/support/lane-chain.ts'] }, inject =>
     laneVars(inject('laneRpcUrl')),
   ),

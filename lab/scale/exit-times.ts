@@ -8,12 +8,14 @@ import type { Devnet } from '../../devnet/index.ts'
 
 const POLL_MS = 20
 const TIMEOUT_MS = 60_000
+/** From the oracle's 8 decimals to the 18 of reports. */
+const REPORT_UNIT = 10n ** 10n
 const FIRED = eventTopic(positionManagerAbi, 'PositionLadderExitApplied')
 const EXECUTED = eventTopic(orderBookAbi, 'OrderExecuted')
 
 /**
- * Moves a token's price to `priceBps` of its current value. Returns the time from the block of the price to the block
- * of the last exit.
+ * Moves a token's price to `priceBps` of its current value: by a post, or by a signed report where the chain has those.
+ * Returns the time from the block of the price to the block of the last exit.
  */
 export const measureExits = (
   devnet: Devnet,
@@ -49,11 +51,23 @@ async function measure(
     return (await client.readContract({ ...oracle, functionName: 'peekPrice', args: [token] }))[0]
   }
   const before = await readPrice()
+  const after = (before * BigInt(priceBps)) / 10_000n
+  const { reports } = deployment
   const fromBlock = await client.getBlockNumber()
-  const usd = `${Number((before * BigInt(priceBps)) / 10_000n) / Number(parseUnits('1', 8))}`
-  const posting = devnet.setPrice(symbol, usd)
-  while ((await readPrice()) === before) await sleep(POLL_MS)
-  const startedAt = performance.now()
+  let postedIn = async () => fromBlock
+  let startedAt = performance.now()
+  if (reports) {
+    const body = JSON.stringify({ price: `${after * REPORT_UNIT}` })
+    await (await fetch(`${reports.url}/test/${symbol}`, { method: 'POST', body })).text()
+  } else {
+    const posting = devnet.setPrice(symbol, `${Number(after) / Number(parseUnits('1', 8))}`)
+    while ((await readPrice()) === before) await sleep(POLL_MS)
+    startedAt = performance.now()
+    postedIn = async () => {
+      const { transactionHash } = await posting
+      return (await client.getTransactionReceipt({ hash: transactionHash })).blockNumber
+    }
+  }
   const waitedFor = new Set(ids)
   let lastBlock = fromBlock
   while (waitedFor.size > 0) {
@@ -75,7 +89,5 @@ async function measure(
     }
   }
   const ms = performance.now() - startedAt
-  const { transactionHash } = await posting
-  const { blockNumber } = await client.getTransactionReceipt({ hash: transactionHash })
-  return { ms, blocks: Number(lastBlock - blockNumber) }
+  return { ms, blocks: Number(lastBlock - (await postedIn())) }
 }

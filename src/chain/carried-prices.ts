@@ -1,7 +1,7 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { PRICE_SOURCES, type PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
 import { type Address, encodeFunctionData, type Hex, zeroAddress } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 
 // A price that proves itself comes with the call that needs it: for a token whose source is signed reports, the call
 // carries one; for a push feed, it copies the answer. Of all other tokens the oracle holds what its updater posted.
@@ -17,9 +17,6 @@ export type PriceSource = {
 
 /** What calls need besides the updater's prices: the streams of each asset, and the assets with push feeds. */
 export type PriceNeed = { streams: readonly (readonly Hex[])[]; feeds: readonly Address[] }
-
-/** What a call brings along: signed reports, and the assets whose push feeds are copied. */
-export type CarriedPrices = { reports: readonly Hex[]; feeds: readonly Address[] }
 
 /** Whether prices are needed to reduce risk: then a provider that has failed is asked at once. */
 export type Urgency = { isExit?: boolean | undefined }
@@ -52,12 +49,6 @@ export function priceNeedOf(chain: KnownSources, tokens: Iterable<Address>): Pri
   const feeds = sources.flatMap(({ kind, token }) => (kind === 'feed' ? [token] : []))
   return streams.length + feeds.length === 0 ? undefined : { streams, feeds }
 }
-
-/** Returns the calldata of a contract's call with the prices that it brings along to the oracle. */
-export const encodeWithPrices = (oracle: Address, { reports, feeds }: CarriedPrices, data: Hex): Hex =>
-  reports.length + feeds.length === 0
-    ? data
-    : encodeFunctionData({ abi: tradeRouterAbi, functionName: 'withPrices', args: [reports, feeds, oracle, data] })
 
 /** Returns the calldata of the oracle with which anyone posts prices. */
 export const encodePostPrices = ({ reports, feeds }: CarriedPrices): Hex =>

@@ -1,3 +1,4 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import type { RoundData } from '@agent-trading-service/protocol/oracle-price'
 import type { Domain } from '@agent-trading-service/protocol/typed-data'
 import type { Address } from 'viem'
@@ -5,7 +6,7 @@ import type { ChainConfig } from '../config/config.ts'
 import type { TradingContracts } from '../config/variables.ts'
 import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { AgentRecord } from './agent-record.ts'
-import type { CarriedPrices, PriceNeed, PriceSource, Urgency } from './carried-prices.ts'
+import type { PriceNeed, PriceSource, Urgency } from './carried-prices.ts'
 import { newest } from './min-blocks.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */

@@ -1,4 +1,5 @@
 import type { Allocation, Waste } from '@agent-trading-service/protocol/check'
+import type { PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
 import type { PromotionCriteria } from '@agent-trading-service/protocol/promotion-criteria'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
@@ -11,11 +12,14 @@ import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.
 import { refuse } from '../errors/refuse.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
+import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { type Equity, toEquity } from './equity-and-worth.ts'
 import { readAtNewestIfStale } from './newest-prices.ts'
+import { decodePosition } from './positions.ts'
 import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
+import { readTree } from './read-tree.ts'
 import { decodeWaste } from './waste.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
@@ -53,6 +57,19 @@ export const getRisk = (chain: TradingChain, agentId: bigint): Promise<{ block: 
     },
     ({ risk }) => risk.equity.staleTokens,
   )
+
+/** Returns who says the price of each token that an agent holds. */
+export async function heldSources(
+  chain: TradingChain,
+  agentId: bigint,
+  { equity }: Pick<Risk, 'equity'>,
+): Promise<Map<Address, PriceSourceKind>> {
+  if (equity.openCount === 0) return new Map()
+  if (chain.memory.priceSources.readAt === 0) await readTree(chain, {})
+  const { values } = await callReader(chain, 'openPositions', agentId)
+  const tokens = values.positions.flatMap(results => decodePosition(results)?.token ?? [])
+  return new Map(tokens.map(token => [token, sourceOf(chain, token).kind]))
+}
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
 export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>['risk']): Risk {

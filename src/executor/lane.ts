@@ -1,5 +1,5 @@
+import { encodeWithPrices } from '@agent-trading-service/protocol/carried-prices'
 import type { Address, Hex } from 'viem'
-import { encodeWithPrices } from '../chain/carried-prices.ts'
 import { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createSharedDeadlines, singleFlight, singleFlightAgain } from '../concurrency.ts'

@@ -1,5 +1,6 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import type { Address, Hex } from 'viem'
-import type { CarriedPrices, PriceNeed } from '../chain/carried-prices.ts'
+import type { PriceNeed } from '../chain/carried-prices.ts'
 import type { GasBudgetName } from '../config/config.ts'
 
 /** A contract call that the executor account sends. It transfers no value. */

@@ -1,5 +1,5 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import type { Address, Hex } from 'viem'
-import type { CarriedPrices } from '../chain/carried-prices.ts'
 import type { Market } from '../chain/watched-positions.ts'
 import type { OpenOrder } from './order-entry.ts'
 import { openOrderTable } from './order-table.ts'

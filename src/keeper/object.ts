@@ -10,6 +10,7 @@ import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createPriceReports } from '../price-providers/data-streams.ts'
+import { logUnexpected } from '../rpc/node-errors.ts'
 import { type Book, type ChainChanges, openBook, type WakingPrices } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { newOrderEntry } from './order-entry.ts'
@@ -20,6 +21,7 @@ import {
   keeperStatusOf,
   type PositionReport,
 } from './position-report.ts'
+import { createReportWatch } from './report-watch.ts'
 
 /** The interval between the starts of cycles while an exit is in flight or waits for another try. */
 const CYCLE_INTERVAL_MS = 1_000
@@ -50,8 +52,11 @@ export class KeeperObject extends DurableObject<Env> {
   #failures = 0
   /** When the alarm last started a cycle (epoch milliseconds). */
   #startedAt = 0
-  /** Whether the next cycle comes soon: prices have changed since the last one started, or it found exits due. */
-  #isHurried = false
+  /**
+   * How long after its start the next cycle follows, if that is soon: prices have changed since, or it found exits due.
+   */
+  #hurryMs: number | undefined
+  #reportWatch: ReturnType<typeof createReportWatch> | undefined
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env)
@@ -76,21 +81,22 @@ export class KeeperObject extends DurableObject<Env> {
     return unknown.length
   }
 
-  /** Makes the next cycle start as soon as the last one is a second old. */
-  async #hurry(): Promise<void> {
-    this.#isHurried = true // the alarm is not armed while it runs a cycle, which may have read the old prices
+  /** Makes the next cycle start as soon as the last one is a second old, or after `delayMs`. */
+  async #hurry(delayMs = CYCLE_INTERVAL_MS): Promise<void> {
+    // The alarm is not armed while it runs a cycle, which may have read the old prices.
+    this.#hurryMs = Math.min(delayMs, this.#hurryMs ?? delayMs)
     if ((await this.ctx.storage.getAlarm()) !== null && !this.#isIdle())
-      await this.#armBefore(Math.max(Date.now(), this.#startedAt + CYCLE_INTERVAL_MS))
+      await this.#armBefore(Math.max(Date.now(), this.#startedAt + delayMs))
   }
 
   override async alarm(): Promise<void> {
     if (this.#assembled() === undefined) return
     this.#startedAt = Date.now()
-    this.#isHurried = false
+    this.#hurryMs = undefined
     const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
       const cycle = await this.#startCycle({ alwaysCompares: false })
-      this.#isHurried ||= cycle.hasDueExits // the price may have passed their next rule too
+      if (cycle.hasDueExits) this.#hurryMs ??= CYCLE_INTERVAL_MS // the price may have passed their next rule too
       // Exits in flight do not delay the next cycle.
       await withDeadline(cycle.outcomes, nextAt, () => undefined)
       if (cycle.failure !== undefined) throw cycle.failure
@@ -101,6 +107,7 @@ export class KeeperObject extends DurableObject<Env> {
       count('ats_keeper_cycles', { result: 'failed' })
       logFailure('keeper failure', error)
     } finally {
+      this.#reportWatch?.update()
       const interval = this.#intervalMs()
       await this.#armBefore(Math.max(this.#startedAt + interval, Date.now() + MIN_PAUSE_MS))
     }
@@ -146,14 +153,18 @@ export class KeeperObject extends DurableObject<Env> {
   }
 
   #intervalMs(): number {
-    if (this.#isHurried) return CYCLE_INTERVAL_MS
+    if (this.#hurryMs !== undefined) return this.#hurryMs
     if (this.#failures > 0) return Math.min(CYCLE_INTERVAL_MS * 2 ** this.#failures, MAX_BACKOFF_MS)
     const { orders } = this.#book
     const isBusy = [this.#book.batches(), orders.batches(), orders.unchecked(1)].some(({ length }) => length > 0)
     if (isBusy) return CYCLE_INTERVAL_MS
     if (this.#isIdle()) return IDLE_INTERVAL_MS
     const heartbeatMs = this.#heartbeatMs
-    const nextTryAt = Math.min(this.#book.nextTryAt() ?? heartbeatMs + this.#startedAt, orders.nextWakeAt() * 1_000)
+    const nextTryAt = Math.min(
+      this.#book.nextTryAt() ?? heartbeatMs + this.#startedAt,
+      orders.nextWakeAt() * 1_000,
+      this.#reportWatch?.retryAt() ?? Number.POSITIVE_INFINITY,
+    )
     return Math.max(CYCLE_INTERVAL_MS, Math.min(nextTryAt - this.#startedAt, heartbeatMs))
   }
 
@@ -177,7 +188,8 @@ export class KeeperObject extends DurableObject<Env> {
   #assembled() {
     if (this.#cycle) return this.#cycle
     const config = this.#config
-    const { isConfigured, carriedFor } = createPriceReports(config.dataStreams, createSharedReads)
+    const provider = createPriceReports(config.dataStreams, createSharedReads)
+    const { isConfigured, carriedFor } = provider
     const reports = { isConfigured, carriedFor: (need: PriceNeed) => carriedFor(need, { isExit: true }) }
     const chain = config.chain && createChain(config.chain, config.trading, { reports })
     if (chain?.trading === undefined || config.keeper === undefined) return undefined
@@ -187,6 +199,14 @@ export class KeeperObject extends DurableObject<Env> {
       book: this.#book,
       respectSessions: config.respectSessions,
     }
+    if (config.dataStreams)
+      this.#reportWatch = createReportWatch({
+        config: config.dataStreams,
+        chain,
+        book: this.#book,
+        reports: provider,
+        hurry: delayMs => void this.#hurry(delayMs).catch(logUnexpected),
+      })
     // Without lanes that relay, the keeper's own keeps the budgets.
     const lanes = config.executorKeys.length > 0 ? config.executorKeys : [config.keeper.key]
     const budgets = createExecutor(this.env.EXECUTOR_LANE, lanes, config)

@@ -1,3 +1,4 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
@@ -5,7 +6,7 @@ import { preventsPurchase, preventsSale, toTokenRestriction } from '@agent-tradi
 import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem'
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { AgentRecord } from '../chain/agent-record.ts'
-import { type CarriedPrices, NO_PRICES, priceNeedOf } from '../chain/carried-prices.ts'
+import { NO_PRICES, priceNeedOf } from '../chain/carried-prices.ts'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'

@@ -1,6 +1,7 @@
 import { CANDLE_SECONDS, type CandleInterval, intervalStart } from '@agent-trading-service/protocol/candles'
 import { z } from 'zod'
 import { chargeBeforeReading } from '../call.ts'
+import { sourceOf } from '../chain/carried-prices.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
@@ -20,7 +21,7 @@ export const getCandles = defineOperation(
     id: 'getCandles',
     tool: {
       name: 'svc_get_candles',
-      description: 'Returns past oracle prices as candles, with changes. Example: {"symbol":"NVDA","interval":"1h"}',
+      description: 'Returns past oracle prices as candles. Example: {"symbol":"NVDA","interval":"1h"}',
     },
     method: 'get',
     path: '/prices/{symbol}/candles',
@@ -52,6 +53,7 @@ export const getCandles = defineOperation(
       interval,
       candles: presentCandles(candles),
       ...presentMoves(candles, newest, earlier),
+      source: sourceOf(chain, address).kind,
       postsFrom: `${postsFrom}`,
       nextCursor: hasOlder && !isLast ? `${from}` : null,
       asOf: presentAsOf(asOf),

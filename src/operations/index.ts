@@ -40,7 +40,7 @@ import {
 } from './owner.ts'
 import { getPositionAutomation } from './position-automation.ts'
 import { getPosition, listClosedPositions, listPositions } from './positions.ts'
-import { getPrices } from './prices.ts'
+import { getPriceReports, getPrices } from './prices.ts'
 import { refreshPrices } from './prices-refresh.ts'
 import { getGasQuota } from './quota.ts'
 import { getReduceIntentQuote, submitReduceIntent } from './reduce-intents.ts'
@@ -80,6 +80,7 @@ const endpoints = [
   listTokens,
   listCorporateActions,
   getPrices,
+  getPriceReports,
   getCandles,
   getDepth,
   refreshPrices,

@@ -1,10 +1,15 @@
 import { findSymbol } from '@agent-trading-service/protocol/find-symbol'
 import { z } from 'zod'
+import { NO_PRICES } from '../chain/carried-prices.ts'
+import { findVault } from '../chain/find-vault.ts'
+import { provenTokensOf, withNewestPrices } from '../chain/newest-prices.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { tokensBySymbols } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
-import { presentListedPrice, priceList, symbolList } from '../resources/price.ts'
+import { carriedPrices, presentListedPrice, priceList, symbolList } from '../resources/price.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
+import { vaultParams } from './vaults.ts'
 
 export const getPrices = defineOperation(
   {
@@ -48,5 +53,35 @@ export const getPrices = defineOperation(
       ...(requested && { missing: requested.filter(({ token }) => token === undefined).map(({ symbol }) => symbol) }),
       asOf: presentAsOf(block),
     }
+  },
+)
+
+// No tool: a model holds no key that sends transactions.
+
+export const getPriceReports = defineOperation(
+  {
+    id: 'getPriceReports',
+    method: 'get',
+    path: '/prices/reports',
+    tag: 'Prices',
+    summary: 'Get the prices that a transaction brings along',
+    description:
+      "Returns the newest signed reports, and the tokens with a push feed, of what a vault holds and of `symbols`. Whoever sends a deposit, a redemption or a promotion wraps its call as `withPrices(reports, feeds, oracle, call)` of the same contract; `oracle` is the vault's `priceOracle()`. Both lists are empty where the updater posts every price; a token whose market is closed has no report.",
+    query: z.object({
+      vault: vaultParams.shape.id.optional(),
+      symbols: symbolList
+        .optional()
+        .meta({ description: 'Symbols separated by commas', example: 'NVDA,AAPL', 'x-list': 'comma' }),
+    }),
+    requestKind: 'quotes',
+    output: carriedPrices,
+    errors: [404, 502, 503],
+  },
+  async ({ chain }, { vault, symbols = [] }) => {
+    const { block, registered } = await readVaultsAndTokens(chain)
+    const held = vault === undefined ? [] : await provenTokensOf(chain, findVault(registered, vault).address)
+    const { carried } = await withNewestPrices(chain, [...held, ...(await tokensBySymbols(chain, symbols))])
+    const { reports, feeds } = carried ?? NO_PRICES
+    return { reports: [...reports], feeds: [...feeds], asOf: presentAsOf(block) }
   },
 )

@@ -1,4 +1,4 @@
-import { getRisk } from '../chain/risk-state.ts'
+import { getRisk, heldSources } from '../chain/risk-state.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { agentParams } from '../resources/agent.ts'
 import { presentRisk, riskState } from '../resources/risk-state.ts'
@@ -10,7 +10,7 @@ export const getRiskState = defineOperation(
     tool: {
       name: 'svc_get_risk_state',
       description:
-        'Returns allocation, equity, drawdown, PnL and limits of an agent, and what its promotion requires. Example: {"agentId":"1"}',
+        'Returns allocation, equity, drawdown, PnL and limits, and what promotion requires. Example: {"agentId":"1"}',
     },
     resource: {
       uri: 'svc://agents/{agentId}/risk-state',
@@ -32,6 +32,9 @@ export const getRiskState = defineOperation(
   },
   async ({ trading }, { agentId }) => {
     const { block, risk } = await getRisk(trading, agentId)
-    return presentRisk(agentId, block, risk, await symbolsOf(trading, risk.equity.staleTokens))
+    const sources = await heldSources(trading, agentId, risk)
+    const symbolOf = await symbolsOf(trading, [...risk.equity.staleTokens, ...sources.keys()])
+    const priceSources = Object.fromEntries([...sources].map(([token, source]) => [symbolOf(token), source]))
+    return { ...presentRisk(agentId, block, risk, symbolOf), priceSources }
   },
 )

@@ -55,8 +55,7 @@ export const getVault = defineOperation(
     id: 'getVault',
     tool: {
       name: 'svc_get_vault',
-      description:
-        'Returns one vault, by slug or contract address, with the risk policy of its tracks. Example: {"id":"genesis"}',
+      description: 'Returns one vault with the risk policy of its tracks. Example: {"id":"genesis"}',
     },
     method: 'get',
     path: '/vaults/{id}',

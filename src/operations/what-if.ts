@@ -22,7 +22,7 @@ import { orderId } from '../resources/order.ts'
 import { agentPosition, presentPosition } from '../resources/position.ts'
 import { priceUsdIn } from '../resources/price.ts'
 import { amount, asOf, digits, parseUsdc, presentAsOf, usdc } from '../resources/primitives.ts'
-import { presentRisk, riskState } from '../resources/risk-state.ts'
+import { presentRisk, riskFigures } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
 
 const MAX_INTENTS = 6
@@ -82,7 +82,7 @@ export const whatIf = defineOperation(
     output: z
       .object({
         agentId: digits('Agent id'),
-        before: riskState,
+        before: riskFigures,
         intents: z.array(
           z.object({
             kind: z.enum(['open', 'add', 'reduce', 'exitLadder']),
@@ -120,7 +120,7 @@ export const whatIf = defineOperation(
           )
           .meta({ description: 'The open orders whose price or time has come, after the exits' }),
         positions: z.array(agentPosition).meta({ description: 'The open positions after all of it' }),
-        after: riskState,
+        after: riskFigures,
         worstCase: z
           .object({
             equityUsdc: usdc('Equity if every pending stop-loss fires at its trigger and fills at its floor'),

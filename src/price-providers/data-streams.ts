@@ -1,6 +1,7 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { currentReport, decodeEnvelope, type PriceReport } from '@agent-trading-service/protocol/price-report'
 import { bytesToHex, type Hex, isHex, stringToBytes } from 'viem'
-import { type CarriedPrices, NO_PRICES, type PriceNeed, type Urgency } from '../chain/carried-prices.ts'
+import { NO_PRICES, type PriceNeed, type Urgency } from '../chain/carried-prices.ts'
 import type { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import type { DataStreamsConfig } from '../config/config.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -22,10 +23,16 @@ export type PriceReports = {
   newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>>
   /** Returns what a call brings along: of each asset the newest report in session. Throws as `newest`. */
   carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices>
+  /** Takes a report that the provider sent by itself, as long as streams send theirs. */
+  accept(report: SignedReport): void
+  /** Makes the next read fetch the reports of streams that were not sent for a while. */
+  forget(feedIds: readonly Hex[]): void
 }
 
 /** A provider signs one report of a stream per second, so within that time there is no newer one. */
 const REUSE_MS = 1_000
+/** A report that was sent is the newest one until the next is sent; without that, a read fetches. */
+const REUSE_SENT_MS = 2_000
 const TIMEOUT_MS = 3_000
 /** How long a provider that failed is asked only for exits. */
 const PAUSE_MS = 2_000
@@ -47,7 +54,7 @@ export function createPriceReports(
   config: DataStreamsConfig | undefined,
   share: typeof createSharedReads = readAlone,
 ): PriceReports {
-  const held = new Map<Hex, SignedReport & { fetchedAt: number }>()
+  const held = new Map<Hex, SignedReport & { reuseUntil: number }>()
   let pausedUntil = 0
   const fetchShared = share(async (queries: readonly (readonly Hex[])[]) => {
     const feedIds = [...new Set(queries.flat())]
@@ -55,8 +62,15 @@ export function createPriceReports(
     return queries.map(() => reports)
   })
 
+  function hold(each: SignedReport, reuseMs: number) {
+    const { feedId, observationsTimestamp } = each.report
+    const known = held.get(feedId)
+    const isNewest = known === undefined || observationsTimestamp >= known.report.observationsTimestamp
+    held.set(feedId, { ...(isNewest ? each : known), reuseUntil: Date.now() + reuseMs })
+  }
+
   async function newest(feedIds: readonly Hex[], { isExit = false }: Urgency = {}) {
-    const isHeld = (feedId: Hex) => Date.now() - (held.get(feedId)?.fetchedAt ?? 0) < REUSE_MS
+    const isHeld = (feedId: Hex) => Date.now() < (held.get(feedId)?.reuseUntil ?? 0)
     const missing = feedIds.filter(feedId => !isHeld(feedId))
     if (missing.length > 0) {
       if (config === undefined) throw unavailable('this deployment has no credentials of the provider')
@@ -66,12 +80,7 @@ export function createPriceReports(
         throw error
       })
       pausedUntil = 0
-      for (const each of reports ?? []) {
-        const { feedId, observationsTimestamp } = each.report
-        const known = held.get(feedId)
-        const isNewest = known === undefined || observationsTimestamp >= known.report.observationsTimestamp
-        held.set(feedId, { ...(isNewest ? each : known), fetchedAt: Date.now() })
-      }
+      for (const each of reports ?? []) hold(each, REUSE_MS)
     }
     return new Map(feedIds.flatMap(feedId => (isHeld(feedId) ? [[feedId, held.get(feedId) as SignedReport]] : [])))
   }
@@ -79,6 +88,13 @@ export function createPriceReports(
   return {
     isConfigured: config !== undefined,
     newest,
+    accept: report => hold(report, REUSE_SENT_MS),
+    forget(feedIds) {
+      for (const feedId of feedIds) {
+        const known = held.get(feedId)
+        if (known) held.set(feedId, { ...known, reuseUntil: 0 })
+      }
+    },
     async carriedFor({ streams, feeds }, urgency) {
       if (streams.length === 0) return feeds.length === 0 ? NO_PRICES : { reports: [], feeds }
       const reports = await newest(streams.flat(), urgency)
@@ -115,7 +131,8 @@ async function fetchBulk(config: DataStreamsConfig, feedIds: readonly Hex[]): Pr
   return Array.isArray(reports) ? reports.slice(0, feedIds.length).map(report => toSigned(report, feedIds)) : []
 }
 
-function toSigned(response: unknown, feedIds: readonly Hex[]): SignedReport {
+/** Decodes a report of one of the streams. Throws PRICE_REPORTS_UNAVAILABLE. */
+export function toSigned(response: unknown, feedIds: readonly Hex[]): SignedReport {
   const payload = propertyOf(response, 'fullReport')
   let report: PriceReport
   try {

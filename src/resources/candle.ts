@@ -5,6 +5,7 @@ import {
   changeBps,
   volatilityBps,
 } from '@agent-trading-service/protocol/candles'
+import { PRICE_SOURCES } from '@agent-trading-service/protocol/oracle-price'
 import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { escaped } from './markdown-text.ts'
@@ -42,6 +43,7 @@ export const candleList = z
       .object({ hour: change, day: change, week: change })
       .meta({ description: 'To the newest price from the one 1 hour, 24 hours, 7 days ago; basis points' }),
     volatilityBps: bps('Standard deviation of ln(close / close before) of these candles').nullable(),
+    source: z.enum(PRICE_SOURCES).meta({ description: 'Who says prices now' }),
     postsFrom: unixSeconds('Intervals below 1h exist from here on'),
     nextCursor: unixSeconds('Continues with older candles').nullable(),
     asOf,

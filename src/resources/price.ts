@@ -139,6 +139,16 @@ export const priceList = z
   })
   .meta({ id: 'PriceList' })
 
+export const carriedPrices = z
+  .object({
+    reports: z
+      .array(z.string().regex(/^0x([0-9a-fA-F]{2})+$/))
+      .meta({ description: 'Reports with their signatures, as the verifier takes them' }),
+    feeds: z.array(addressOut).meta({ description: 'Tokens whose push feed the oracle copies' }),
+    asOf,
+  })
+  .meta({ id: 'CarriedPrices' })
+
 const skippedPrice = z
   .object({
     symbol: z.string(),

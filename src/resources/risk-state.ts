@@ -1,5 +1,6 @@
 import type { Waste } from '@agent-trading-service/protocol/check'
 import { limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
+import { PRICE_SOURCES } from '@agent-trading-service/protocol/oracle-price'
 import { type PromotionProgress, promotionProgress } from '@agent-trading-service/protocol/promotion-criteria'
 import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
@@ -42,7 +43,7 @@ const presentPromotionReadiness = (progress: PromotionProgress): z.input<typeof 
   blockers: progress.blockers,
 })
 
-export const riskState = z
+export const riskFigures = z
   .object({
     agentId: digits('Agent id'),
     trackId: z.int(),
@@ -100,6 +101,14 @@ export const riskState = z
     staleSymbols: z.array(z.string()),
     asOf,
   })
+  .meta({ id: 'RiskFigures' })
+
+export const riskState = riskFigures
+  .extend({
+    priceSources: z
+      .record(z.string(), z.enum(PRICE_SOURCES))
+      .meta({ description: "Who could lie about each held token's price, by symbol" }),
+  })
   .meta({ id: 'RiskState' })
 
 const presentWaste = ({ usdc, maxUsdc, endsAt }: Waste) => ({
@@ -126,7 +135,7 @@ export function presentRisk(
   block: Block,
   risk: Risk,
   symbol: (token: `0x${string}`) => string,
-): z.input<typeof riskState> {
+): z.input<typeof riskFigures> {
   const { agent, allocation, trackConfig, equity, dailyRealizedPnlUsdc, capitalMode, effectiveCap } = risk
   const { drawdownBps } = equity
   const breaches = limitBreaches({ cap: allocation.cap, drawdownBps, dailyRealizedPnlUsdc }, trackConfig)

@@ -1,8 +1,8 @@
 import { evictDurableObject, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import { encodeWithPrices } from '@agent-trading-service/protocol/carried-prices'
 import { type Address, type Hex, hexToBigInt, numberToHex } from 'viem'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { encodeWithPrices } from '../../src/chain/carried-prices.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import type { RelayRequest } from '../../src/executor/relay-types.ts'
 import {

@@ -1,11 +1,14 @@
 import { env } from 'cloudflare:workers'
+import { carriedPricesProblem } from '@agent-trading-service/protocol/carried-prices'
 import {
   type Abi,
   createPublicClient,
   createWalletClient,
   defineChain,
+  encodeFunctionData,
   type Hex,
   http,
+  parseAbi,
   parseAbiItem,
   parseEventLogs,
   zeroAddress,
@@ -16,11 +19,12 @@ import bytecode from '../../contracts/bytecode.json' with { type: 'json' }
 import chainlink from '../../contracts/chainlink.json' with { type: 'json' }
 import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
 import { fluxAggregatorAbi } from '../../contracts-abi/flux-aggregator.ts'
+import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
 import { runSchedule } from '../../src/scheduled/scheduled.ts'
-import { chain, newTrader, openPosition, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
+import { chain, FRONTIER, newTrader, openPosition, sign, signedIntent, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { disarmKeeper, runCycle } from '../support/keeper-cycles.ts'
 import { reports } from '../support/report-control.ts'
@@ -251,6 +255,46 @@ it('a trade at the price of a push feed copies its answer first', async () => {
   expect(usd((await stored(meta)).price)).toBe(642)
 })
 
+describe('a depositor at signed prices', () => {
+  const vault = { address: FRONTIER, abi: mandateVaultAbi } as const
+  const { address, privateKey } = deployment.accounts.payer
+  const usdc = { address: deployment.contracts.USDC, abi: parseAbi(['function approve(address, uint256)']) }
+
+  it('a depositor at signed prices deposits and redeems with the newest reports when nobody has traded for a day', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    await openPosition(trader, { usdcAmount: '50', exits: '-800:10000' })
+    await chain.increaseTime(86_400)
+    await chain.send({ address, privateKey }, { ...usdc, functionName: 'approve', args: [FRONTIER, 100_000_000n] })
+    const read = async (functionName: 'maxDeposit' | 'maxRedeem') =>
+      node.readContract({ ...vault, functionName, args: [address] })
+    const { round } = await stored()
+
+    const newest = async () => (await callOverHttp('getPriceReports', { vault: 'frontier' })).body
+    // Until the last report is a second old, it is as new as any.
+    await expect.poll(async () => carriedPricesProblem(await newest(), await now())).toBe(undefined)
+    expect(await newest()).toMatchObject({ reports: [expect.stringMatching(/^0x/)], feeds: [] })
+    const send = async (data: Hex) => {
+      const { reports, feeds } = await newest()
+      const args = [reports, feeds, oracle.address, data] as const
+      return chain.send({ address, privateKey }, { ...vault, functionName: 'withPrices', args })
+    }
+    const before = await node.readContract({ ...vault, functionName: 'balanceOf', args: [address] })
+    await send(encodeFunctionData({ ...vault, functionName: 'deposit', args: [100_000_000n, address] }))
+    expect((await stored()).round).toBeGreaterThan(round)
+    const shares = (await node.readContract({ ...vault, functionName: 'balanceOf', args: [address] })) - before
+    expect(shares).toBeGreaterThan(0n)
+    await chain.increaseTime(86_400)
+    await send(encodeFunctionData({ ...vault, functionName: 'redeem', args: [shares / 2n, address, address] }))
+    expect(await read('maxRedeem')).toBeGreaterThan(0n)
+  })
+
+  it('a depositor at signed prices is told by name that a vault or a symbol is unknown', async () => {
+    expect((await callOverHttp('getPriceReports', { vault: 'nowhere' })).body.code).toBe('VAULT_NOT_FOUND')
+    expect((await callOverHttp('getPriceReports', { symbols: 'NVDA,WRONG' })).body.code).toBe('UNKNOWN_SYMBOL')
+    expect((await callOverHttp('getPriceReports', {})).body).toMatchObject({ reports: [], feeds: [] })
+  })
+})
+
 describe('a provider of signed prices that is down', () => {
   it('a provider of signed prices that is down stops its tokens with a clear 503, and exits go first once it is back', async () => {
     const trader = await newTrader()
@@ -297,7 +341,8 @@ it('an agent that nobody has traded next to for a day is valued at the newest re
   const { agentId } = trader
   await expect
     .poll(async () => (await callOverHttp('getRiskState', { agentId })).body)
-    .toMatchObject({ priceStale: false, staleSymbols: [] })
+    .toMatchObject({ priceStale: false, staleSymbols: [], priceSources: { NVDA: 'reports' } })
+  expect((await callOverHttp('getCandles', { symbol: 'NVDA' })).body).toMatchObject({ source: 'reports' })
   const { body } = await callOverHttp('listPositions', { agentId })
   expect(body.positions[0]).toMatchObject({ positionId, priceStale: false })
   expect(Number(body.positions[0].unrealizedPnlUsdc)).toBeGreaterThan(0)

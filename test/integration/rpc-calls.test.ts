@@ -110,7 +110,7 @@ describe('round trips to the node', () => {
     ['getPosition', position, 2, 1], // the first one to learn its token
     ['getPositionAutomation', position, 1, 1],
     ['listPositions', agent, 1, 1],
-    ['getRiskState', agent, 1, 1],
+    ['getRiskState', agent, 3, 2],
     ['getTradeIntentQuote', agent, 1, 1],
     ['getTradeIntentQuote', () => ({ ...agent(), symbol: 'AAPL', usdcAmount: '10' }), 1, 1],
     ['getAddIntentQuote', () => ({ ...position(), usdcAmount: '10' }), 1, 1],

@@ -28,5 +28,10 @@ export const reports = {
   /** Returns the report that the stream of a token has now. */
   newest: (symbol: string): Promise<Hex> => ask(symbol),
   /** Makes the provider fail, or work again. */
-  fail: (how?: 'down' | 'words' | 'silent') => ask('failure', { how }),
+  fail: (how?: 'down' | 'words' | 'silent' | 'stalled') => ask('failure', { how }),
+  /** Returns how many connections are open, and how many requests there were. */
+  async load(): Promise<{ connections: number; requests: number }> {
+    const response = await fetch(`${deployment.reports?.url}/test/load`, { method: 'POST' })
+    return (await response.json()) as { connections: number; requests: number }
+  },
 }

@@ -1,3 +1,5 @@
+import { decodeEnvelope } from '@agent-trading-service/protocol/price-report'
+import { createClient } from '@chainlink/data-streams-sdk'
 import type { Hex } from 'viem'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type ReportServer, startReportServer } from '../../devnet/report-server.ts'
@@ -114,6 +116,22 @@ describe('the provider of signed reports', () => {
     server.fail('other stream')
     expect((await failureOf(provider().newest([NVDA]))).body.error).toContain('the report of another stream')
   })
+})
+
+it("the report server of the embedded chain speaks to the provider's own client over REST and WebSocket", async () => {
+  const client = createClient({
+    apiKey: KEY,
+    userSecret: SECRET,
+    endpoint: server.url,
+    wsEndpoint: server.url.replace('http', 'ws'),
+  })
+  const fetched = await client.getLatestReport(NVDA)
+  expect(fetched.observationsTimestamp).toBe(now)
+  const stream = client.createStream([NVDA])
+  const sent = new Promise<{ fullReport: string }>(resolve => stream.on('report', resolve))
+  await stream.connect()
+  expect(decodeEnvelope((await sent).fullReport as Hex)).toEqual(decodeEnvelope(fetched.fullReport as Hex))
+  await stream.close()
 })
 
 it('a deployment with half of the credentials of signed reports says which half is missing', () => {

@@ -1,3 +1,8 @@
+export {
+  type CarriedPrices,
+  carriedPricesProblem,
+  encodeWithPrices,
+} from '@agent-trading-service/protocol/carried-prices'
 export { type PrimaryType, serviceDomainName, signingTypes } from '@agent-trading-service/protocol/typed-data'
 export type { Account } from './account.ts'
 export {

@@ -79,6 +79,13 @@ export function observedAtOf(report: PriceReport): number {
   return Math.min(report.observationsTimestamp, Number(seenNs / 1_000_000_000n))
 }
 
+/** Returns a report's price of a share, or that of a token, which only schema 10 has apart from it; 18 decimals. */
+export function priceOf(report: PriceReport, isSharePrice: boolean): bigint {
+  if (report.schema === 11) return report.mid
+  if (report.schema === 10) return isSharePrice ? report.price : report.tokenizedPrice
+  return report.midPrice
+}
+
 /** Statuses by session: regular hours, which all schemas call 2, and extended and overnight hours of schema 11. */
 const STATUSES_BY_SESSION: readonly (readonly number[])[] = [[2], [1, 3], [4]]
 

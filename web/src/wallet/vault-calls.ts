@@ -1,4 +1,4 @@
-import { type Abi, decodeErrorResult, decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
+import { type Abi, decodeErrorResult, encodeFunctionData, type Hex } from 'viem'
 import { formatUsdcExactly } from '../format/amounts.ts'
 import { followTransaction, type SentCall } from './follow-transaction.ts'
 import {
@@ -30,6 +30,7 @@ const abi: Abi = [
   call('balanceOf', 'address'),
   call('allowance', 'address', 'address'),
   call('lockedShares', 'address'),
+  call('priceOracle'),
   call('maxRedeem', 'address'),
   call('maxWithdraw', 'address'),
   call('previewDeposit', 'uint256'),
@@ -58,6 +59,7 @@ const abi: Abi = [
 ]
 
 type ReadName =
+  | 'priceOracle'
   | 'balanceOf'
   | 'allowance'
   | 'lockedShares'
@@ -75,21 +77,30 @@ type WriteName =
   | 'requestRedeem'
   | 'cancelDepositRequest'
   | 'cancelRedeemRequest'
+/** Calls whose worth depends on the prices of the vault's tokens. */
+const PRICED: readonly string[] = ['deposit', 'redeem', 'withdraw']
 type Values = readonly (string | bigint)[]
 
 const encode = (functionName: ReadName | WriteName, args: Values): Hex =>
   encodeFunctionData({ abi, functionName, args })
 
-/** Reads a number from a contract through the wallet's node. */
+/** Puts prices around the calldata of a vault's call. */
+export type BringPrices = (data: Hex) => Hex
+export const asIs: BringPrices = data => data
+
+/** Reads a number from a contract through the wallet's node, at the prices that a transaction would bring along. */
 export async function readNumber(
   { wallet }: Connected,
   to: string,
   functionName: ReadName,
   args: Values,
+  bring = asIs,
 ): Promise<bigint> {
-  const call = { to, data: encode(functionName, args) }
-  const data = (await wallet.provider.request({ method: 'eth_call', params: [call, 'latest'] })) as Hex
-  return decodeFunctionResult({ abi, functionName, data }) as bigint
+  const plain = encode(functionName, args)
+  const call = { to, data: bring(plain) }
+  const returned = (await wallet.provider.request({ method: 'eth_call', params: [call, 'latest'] })) as Hex
+  // `withPrices` returns the number as bytes: offset, length, number.
+  return BigInt(call.data === plain ? returned : `0x${returned.slice(130, 194)}`)
 }
 
 /** A call that was not sent or that reverted, in a sentence. */
@@ -121,6 +132,8 @@ export type Sending = {
   signal?: AbortSignal
   /** Notifies of a transaction that the wallet sent after the wait had ended, or of its refusal. */
   onLate?: (hash: Hex | undefined) => void
+  /** Returns the prices that a vault's call brings along. */
+  pricesOf?: (wallet: Connected, vault: string) => Promise<BringPrices>
 }
 
 /**
@@ -128,11 +141,15 @@ export type Sending = {
  * hash. Throws CallRefused and Stopped.
  */
 export async function sendCall(
-  { wallet: { provider }, address, chainId }: Connected,
+  current: Connected,
   { to, functionName, args }: VaultCall,
-  { signal, onLate }: Sending = {},
+  { signal, onLate, pricesOf }: Sending = {},
 ): Promise<Hex> {
-  const call = { from: address, to, data: encode(functionName, args) }
+  const {
+    wallet: { provider },
+    address,
+    chainId,
+  } = current
   const refuse = (error: unknown): never => {
     if (error instanceof Stopped) throw error
     throw new CallRefused(revertSentence(error) ?? walletProblem(error))
@@ -146,6 +163,9 @@ export async function sendCall(
     if (account === undefined || !isSameAddress(account, address)) throw new WrongAccount(account, address)
   }
   await requireSame()
+  const isPriced = pricesOf && PRICED.includes(functionName)
+  const bring = isPriced ? await untilStopped(pricesOf(current, to), signal).catch(refuse) : asIs
+  const call = { from: address, to, data: bring(encode(functionName, args)) }
   await ask('eth_call', call, 'latest')
   await requireSame() // the person may have switched while the node tried the call
   const params = [{ ...call, chainId: `0x${chainId.toString(16)}` }]

@@ -18,6 +18,7 @@ type PromoteOptions = SigningOptions & { agent?: string; rpc: string }
 
 const abi = parseAbi([
   'function trackOf(uint256 agentId) view returns (uint256)',
+  'function vaultOf(uint256 agentId) view returns (address)',
   'function promoteAgent(uint256 agentId, uint256 track)',
 ])
 
@@ -48,9 +49,11 @@ async function promote(options: PromoteOptions): Promise<void> {
       code: 'NOT_ELIGIBLE',
       remedy: 'Trade on; `ats risk-state` lists what is missing.',
     })
-  const { client, agentRegistry: address, send } = await openChainAccount(options, reads)
+  const { client, agentRegistry: address, pricesOf, send } = await openChainAccount(options, reads)
   const agentId = BigInt(agent)
   const track = await client.readContract({ address, abi, functionName: 'trackOf', args: [agentId] })
+  const vault = await client.readContract({ address, abi, functionName: 'vaultOf', args: [agentId] })
+  const { positions } = await reads.listPositions({ agentId: agent })
   const printer = createPrinter(output)
   const transactionHash = await send(printer, [
     {
@@ -59,6 +62,10 @@ async function promote(options: PromoteOptions): Promise<void> {
       abi,
       functionName: 'promoteAgent',
       args: [agentId, track + 1n],
+      prices: pricesOf(
+        vault,
+        positions.map(({ symbol }) => symbol),
+      ),
     },
   ])
   printer.result({ agentId: agent, track: `${track + 1n}`, transactionHash })

@@ -98,21 +98,22 @@ export function vaultCommand(): Command {
 async function move(kind: Kind, id: string, amountText: string, options: DepositorOptions): Promise<void> {
   const opened = await openVault(id, options)
   const { client, address: owner, vault, send } = opened
+  const prices = options.queue ? undefined : opened.pricesOf(vault)
   const printer = createPrinter(options.output)
   const target = options.queue ? await queueOf(opened) : vault
   const read = { address: vault, abi } as const
   const isDeposit = kind === 'deposit'
   const amount = isDeposit ? parseUnits(amountText, USDC_DECIMALS) : await sharesOf(opened, amountText)
   const text = isDeposit ? `${amountText} USDC` : `${formatUnits(amount, SHARE_DECIMALS)} shares`
-  if (!options.queue) {
+  if (prices) {
     const functionName = isDeposit ? 'maxDeposit' : 'maxRedeem'
-    const max = await client.readContract({ ...read, functionName, args: [owner] })
+    const max = await opened.readAt({ ...read, functionName, args: [owner] }, prices)
     if (amount > max)
       throw new Failure('refused', `The vault takes at most ${max} base units now; ${amount} were asked for.`, {
         code: 'VAULT_LIMIT',
         remedy: 'Pass a smaller amount, or --queue to leave a request that settles at the next price.',
       })
-    const [low, high] = await client.readContract({ ...read, functionName: 'totalAssetsRange' })
+    const [low, high] = await opened.readAt({ ...read, functionName: 'totalAssetsRange' }, prices)
     const spread = high === 0n ? 0 : Number(((high - low) * 10_000n) / high) / 100
     if (spread >= NOTABLE_SPREAD_PERCENT)
       printer.note(
@@ -129,7 +130,7 @@ async function move(kind: Kind, id: string, amountText: string, options: Deposit
   const own = isDeposit && !options.queue ? [owner] : [owner, owner]
   const functionName = options.queue ? (isDeposit ? 'requestDeposit' : 'requestRedeem') : kind
   const does = `${options.queue ? 'Request to ' : ''}${options.queue ? kind : isDeposit ? 'Deposit' : 'Redeem'} ${text}`
-  calls.push({ does, address: target, abi, functionName, args: [amount, ...own] })
+  calls.push({ does, address: target, abi, functionName, args: [amount, ...own], prices })
   const transactionHash = await send(printer, calls)
   printer.result({ vault: id, does, transactionHash })
 }

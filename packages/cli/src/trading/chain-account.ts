@@ -1,13 +1,23 @@
+import {
+  type CarriedPrices,
+  carriedPricesProblem,
+  priceCarrierAbi,
+} from '@agent-trading-service/protocol/carried-prices'
 import { gasLimitOf } from '@agent-trading-service/protocol/gas-limit'
 import {
   type Abi,
   type Address,
   BaseError,
+  type ContractFunctionName,
+  type ContractFunctionReturnType,
   ContractFunctionRevertedError,
   createWalletClient,
+  decodeFunctionResult,
   defineChain,
+  encodeFunctionData,
   type Hex,
   http,
+  parseAbi,
   publicActions,
   toFunctionSelector,
 } from 'viem'
@@ -22,15 +32,21 @@ import type { Reader } from './create-reader.ts'
 import { pinsOf } from './pins.ts'
 
 const POLL_MS = 500
+const oracleAbi = parseAbi(['function priceOracle() view returns (address)'])
+
+type ContractCall = { address: Address; abi: Abi; functionName: string; args: readonly unknown[] }
 
 /** A transaction, and what it does in the words of a person, such as "Promote agent 7 to track 1". */
-export type ChainCall = {
+export type ChainCall = ContractCall & {
   does: string
-  address: Address
-  abi: Abi | readonly unknown[]
-  functionName: string
-  args: readonly unknown[]
+  /** The prices that it brings along, read when it is sent. */
+  prices?: PriceBringer | undefined
 }
+
+type CarriedToOracle = { oracle: Address; prices: CarriedPrices }
+
+/** Reads what calls bring along: the service chooses the prices, the node names the oracle that verifies them. */
+export type PriceBringer = () => Promise<CarriedToOracle>
 
 /**
  * Connects a stored key to the node at `--rpc`, for transactions that the service has no operation for. The registry is
@@ -60,18 +76,51 @@ export async function openChainAccount(options: SigningOptions & { rpc: string }
       remedy: 'Pass a node of the chain that the service is deployed on.',
     })
 
+  /**
+   * Returns the newest prices of what a vault holds and of symbols. Without any, the call goes as it is and the
+   * contract decides. Throws PRICES_MISMATCH for prices that a transaction should not carry.
+   */
+  const pricesOf =
+    (vault: Address, symbols: readonly string[] = []): PriceBringer =>
+    async () => {
+      const oracle = await client.readContract({ address: vault, abi: oracleAbi, functionName: 'priceOracle' })
+      const asked = { vault, ...(symbols.length > 0 && { symbols: symbols.join(',') }) }
+      const prices = await reads.getPriceReports(asked).catch(() => ({ reports: [], feeds: [] }))
+      const carried = { reports: prices.reports as Hex[], feeds: prices.feeds as Address[] }
+      const problem = carriedPricesProblem(carried, Number((await client.getBlock()).timestamp))
+      if (problem === undefined) return { oracle, prices: carried }
+      throw new Failure('mismatch', `The service gives prices that do not belong into a transaction: ${problem}.`, {
+        code: 'PRICES_MISMATCH',
+        remedy: 'Nothing was sent. Do not trust this service, or set the clock of the chain right.',
+      })
+    }
+
+  /** Reads from a contract at the prices that a transaction would bring along. */
+  async function readAt<const abi extends Abi, name extends ContractFunctionName<abi, 'view'>>(
+    call: { address: Address; abi: abi; functionName: name; args?: readonly unknown[] },
+    prices: PriceBringer,
+  ): Promise<ContractFunctionReturnType<abi, 'view', name>> {
+    const carried = withPrices({ args: [], ...call }, await prices())
+    const result: unknown = await client.readContract(carried as never)
+    return (
+      carried.functionName === 'withPrices' ? decodeFunctionResult({ ...call, data: result } as never) : result
+    ) as ContractFunctionReturnType<abi, 'view', name>
+  }
+
   /** Simulates, shows, asks and sends the calls one after the other. Returns the hash of the last. */
   async function send(printer: Printer, calls: readonly ChainCall[]): Promise<Hex> {
     let transactionHash: Hex = '0x'
-    for (const { does, ...call } of calls) {
-      const transaction = { ...call, account: signer.address } as never
-      await client.simulateContract(transaction).catch(error => {
+    for (const { does, prices, ...call } of calls) {
+      const tried = { ...withPrices(call, await prices?.()), account: signer.address }
+      await client.simulateContract(tried as never).catch(error => {
         throw toRefusal(does, error)
       })
       printer.note(`${does}: a transaction of ${signer.address} to ${call.address} on chain ${chainId}`)
       if (!yes && canAsk()) await askToContinue('Sign and send?')
-      const gas = gasLimitOf(await client.estimateContractGas(transaction))
-      transactionHash = await client.writeContract({ ...call, account: await signer.unlock(), gas } as never)
+      // Read again, because a person may take longer than a price is fresh.
+      const transaction = { ...withPrices(call, await prices?.()), account: await signer.unlock() }
+      const gas = gasLimitOf(await client.estimateContractGas(transaction as never))
+      transactionHash = await client.writeContract({ ...transaction, gas } as never)
       const receipt = await withProgress(
         'Waiting for the block',
         client.waitForTransactionReceipt({ hash: transactionHash }),
@@ -81,7 +130,15 @@ export async function openChainAccount(options: SigningOptions & { rpc: string }
     }
     return transactionHash
   }
-  return { client, address: signer.address, agentRegistry, send }
+  return { client, address: signer.address, agentRegistry, pricesOf, readAt, send }
+}
+
+/** Returns a call that brings prices along: what it calls is unchanged. Without prices, it is the call itself. */
+function withPrices(call: ContractCall, carried: CarriedToOracle | undefined): ContractCall {
+  if (carried === undefined || carried.prices.reports.length + carried.prices.feeds.length === 0) return call
+  const { reports, feeds } = carried.prices
+  const args = [reports, feeds, carried.oracle, encodeFunctionData(call)]
+  return { ...call, abi: [...priceCarrierAbi, ...call.abi], functionName: 'withPrices', args }
 }
 
 /** `AddressFrozen()` of USDG; USDC says "Blacklistable: account is blacklisted". */

@@ -4,6 +4,7 @@ import type { Schema } from '../../data/client.ts'
 import { useStore } from '../../data/store.ts'
 import { formatExactly, formatUsdcExactly, parseAmount } from '../../format/amounts.ts'
 import { Usdc } from '../../parts/figures.tsx'
+import { shownPricesOf } from '../../wallet/newest-prices.ts'
 import type { Connected } from '../../wallet/provider.ts'
 import { readNumber } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
@@ -46,10 +47,12 @@ export function usePreview(
     setShares(undefined)
     if (wallet === undefined || !amount) return
     let isGone = false
-    readNumber(wallet, vault.contractAddress, name, [amount]).then(
-      value => !isGone && setShares(value),
-      () => {}, // without a preview, the sentence is left out
-    )
+    shownPricesOf(wallet, vault.contractAddress)
+      .then(bring => readNumber(wallet, vault.contractAddress, name, [amount], bring))
+      .then(
+        value => !isGone && setShares(value),
+        () => {}, // without a preview, the sentence is left out
+      )
     return () => {
       isGone = true
     }

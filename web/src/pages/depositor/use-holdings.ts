@@ -4,6 +4,7 @@ import { changes } from '../../data/live.ts'
 import { createReadLoop } from '../../data/read-loop.ts'
 import { useStore } from '../../data/store.ts'
 import { useDeployment } from '../../parts/deployment.tsx'
+import { shownPricesOf } from '../../wallet/newest-prices.ts'
 import type { Connected } from '../../wallet/provider.ts'
 import { readNumber } from '../../wallet/vault-calls.ts'
 import { connected } from '../../wallet/wallets.ts'
@@ -48,8 +49,10 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
     }
     const current = wallet
     const { address } = current
-    const ofVault = (name: Parameters<typeof readNumber>[2]) => readNumber(current, contractAddress, name, [address])
     async function readFigures() {
+      const bring = await shownPricesOf(current, contractAddress)
+      const ofVault = (name: Parameters<typeof readNumber>[2]) =>
+        readNumber(current, contractAddress, name, [address], bring)
       const [usdc, allowance, shares, lockedShares, maxRedeem, maxWithdraw] = await Promise.all([
         readNumber(current, asset, 'balanceOf', [address]),
         readNumber(current, asset, 'allowance', [address, contractAddress]),
@@ -58,7 +61,7 @@ export function useHoldings({ contractAddress, asset }: Schema['Vault']): Holdin
         ofVault('maxRedeem'),
         ofVault('maxWithdraw'),
       ])
-      const worth = shares === 0n ? 0n : await readNumber(current, contractAddress, 'previewRedeem', [shares])
+      const worth = shares === 0n ? 0n : await readNumber(current, contractAddress, 'previewRedeem', [shares], bring)
       return { usdc, allowance, shares, lockedShares, worth, maxRedeem, maxWithdraw }
     }
     const { request, stop } = createReadLoop(

@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks'
 import { readAgain } from '../../data/live.ts'
 import { createStore, type Store, useStore } from '../../data/store.ts'
 import { TransactionLink } from '../../parts/text.tsx'
+import { newestPricesOf } from '../../wallet/newest-prices.ts'
 import { type Connected, isSameAddress, Stopped, walletProblem } from '../../wallet/provider.ts'
 import {
   CallRefused,
@@ -72,6 +73,7 @@ export function useProgress(form: string, reload: () => void) {
         remember(form, transaction)
         const hash = await sendCall(current, call, {
           signal: stop.signal,
+          pricesOf: newestPricesOf,
           onLate(hash) {
             remember(lateOf(form), hash && { ...transaction, hash })
             resume(lateOf(form), current, reload)
