@@ -8,7 +8,7 @@ import { startLoadGenerator } from './load-generator.ts'
 import { type LoadProfile, type Measurement, startTestbed, type Testbed } from './relay-throughput.ts'
 import { bundleWorker } from './workerd.ts'
 
-// `npm run bench:costs [-- --peer] [--baseline worker.js] [--runs 3] [--latency] [--counts] [--profile relay.cpuprofile]`:
+// `npm run bench:costs [-- --peer] [--baseline worker.js] [--runs 3] [--latency] [--counts] [--profile x.cpuprofile]`:
 // measures the cost of one relayed intent: CPU, requests to the node, statements and rows of SQLite. A short run for
 // work on the lane; --baseline measures another bundle in turn with this one. `npm run bench` measures the targets.
 const { values } = parseArgs({

@@ -86,7 +86,7 @@ export function decodeResult<const abi extends Abi, name extends ContractFunctio
   }
 }
 
-/** Whether a call reverted or returned nothing, as an address without code does. Costs less than a thrown CallFailed. */
+/** Whether a call reverted or returned nothing, as an address without code does; cheaper than a thrown CallFailed. */
 export function hasFailed(abi: Abi, functionName: string, { success, data }: CallResult): boolean {
   return !success || (data === '0x' && signatureOf(abi, functionName).outputs.length > 0)
 }

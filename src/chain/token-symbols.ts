@@ -7,12 +7,16 @@ import { call, optional, readTree, untrusted } from './read-tree.ts'
 import { readVaultsAndTokens, type Token, tokenMetadataAbi } from './read-vaults-and-tokens.ts'
 
 /**
- * Returns a function from a token to its symbol. Symbols that are not configured are read from the token contracts,
- * once. A token without a symbol is named by its address.
+ * Returns a function from a token to its symbol, for tokens or what has one. Symbols that are not configured are read
+ * from the token contracts, once. A token without a symbol is named by its address.
  */
-export async function symbolsOf(chain: Chain, tokens: readonly Address[]): Promise<(token: Address) => string> {
+export async function symbolsOf(
+  chain: Chain,
+  tokens: readonly (Address | { token: Address })[],
+): Promise<(token: Address) => string> {
   const { symbols } = chain.memory
-  const unknown = [...new Set(tokens)].filter(token => !symbols.has(token))
+  const addresses = tokens.map(each => (typeof each === 'string' ? each : each.token))
+  const unknown = [...new Set(addresses)].filter(token => !symbols.has(token))
   if (unknown.length > 0) {
     const { values } = await readTree(
       chain,

@@ -106,8 +106,8 @@ const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) 
 type IntentRow = Record<string, SqlStorageValue>
 
 /**
- * Returns the queries of the intent table. An intent is mined if one of its calls is, whatever its own row says, and final if its nonces are: an inclusion writes
- * only the attempt.
+ * Returns the queries of the intent table. An intent is mined if one of its calls is, whatever its own row says, and
+ * final if its nonces are: an inclusion writes only the attempt.
  */
 export function intentTable(
   sql: SqlStorage,

@@ -9,8 +9,7 @@ import { strictestMaxAge } from '@agent-trading-service/protocol/oracle-price'
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { Equity } from '../chain/equity-and-worth.ts'
-import { readDecimals } from '../chain/token-decimals.ts'
-import { type PriceAt, readPricesAt } from './tables/candles.ts'
+import { type PriceAt, readHeldPrices } from './tables/candles.ts'
 import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
 
 /** An agent's equity at a time, in USDC base units. Times are Unix seconds. */
@@ -78,16 +77,7 @@ export async function readEquityPoints(
   const allocations = ((allocationRows?.results ?? []) as EventRow[]).map(toContractEvent)
   const ages = ((ageRows?.results ?? []) as EventRow[]).map(toContractEvent)
   const states = times.flatMap(time => stateAt(time, rows.get(time), allocations))
-  const held = states.flatMap(({ time, book }) =>
-    (Object.keys(book.holdings) as Address[]).map(token => ({ token, time })),
-  )
-  const [priceAt, decimalsOf] = await Promise.all([
-    readPricesAt(db, held),
-    readDecimals(
-      chain,
-      held.map(({ token }) => token),
-    ),
-  ])
+  const { priceAt, decimalsOf } = await readHeldPrices(db, chain, states)
   return states.map(({ time, book, cap, block }) => {
     const prices = new Map((Object.keys(book.holdings) as Address[]).map(token => [token, priceAt(token, time)]))
     const priceOf = (token: Address) => prices.get(token)?.price

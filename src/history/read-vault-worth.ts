@@ -12,10 +12,9 @@ import { type PricedShare, performanceOf, performanceTimes } from '@agent-tradin
 import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { VaultWorth } from '../chain/equity-and-worth.ts'
-import { readDecimals } from '../chain/token-decimals.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
 import { onOneBranch } from './read-snapshot.ts'
-import { readPricesAt } from './tables/candles.ts'
+import { readHeldPrices } from './tables/candles.ts'
 import { quoted } from './tables/events.ts'
 import { readContributions } from './tables/track-records.ts'
 import { selectVaultBooks, toVaultBook } from './tables/vault-books.ts'
@@ -74,16 +73,7 @@ export async function readSharePricePoints(
     }
     if (current !== undefined) states.push({ time, ...current })
   }
-  const held = states.flatMap(({ time, book }) =>
-    (Object.keys(book.holdings) as Address[]).map(token => ({ token, time })),
-  )
-  const [priceAt, decimalsOf] = await Promise.all([
-    readPricesAt(db, held),
-    readDecimals(
-      chain,
-      held.map(({ token }) => token),
-    ),
-  ])
+  const { priceAt, decimalsOf } = await readHeldPrices(db, chain, states)
   return states.map(({ time, book, block }) => {
     const blocks = (Object.keys(book.holdings) as Address[]).map(token => priceAt(token, time)?.block ?? 0)
     const worth = worthOf(book, { priceOf: token => priceAt(token, time)?.price, decimalsOf })

@@ -8,7 +8,7 @@ import type { Chain, TradingChain } from '../chain/configured-chain.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import { withDeadline } from '../concurrency.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
-import type { ContractEvent } from '../history/tables/events.ts'
+import type { ContractEvent, PostedPrice } from '../history/tables/events.ts'
 import type { PlacedOrder } from '../history/tables/orders.ts'
 import { endReasons, presentOrderTerms } from '../resources/order.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
@@ -16,7 +16,7 @@ import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
 import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
 import { presentOwnerEvent, presentPlace } from './present-owner-event.ts'
-import { type IndexChanges, ORDER_EVENTS, type Post, readIndexChanges } from './read-index-changes.ts'
+import { type IndexChanges, ORDER_EVENTS, readIndexChanges } from './read-index-changes.ts'
 import type { EventLog, IndexReorg } from './store.ts'
 
 /** The minimum time between two evaluations of the alerts, which read the chain. */
@@ -64,10 +64,7 @@ export function createIndexPublisher({
 
   async function publishEvents(changes: Changes<'events'>) {
     const { trades, orders, events: contractEvents, announcing, reallocatedAgents, posts, block, hash } = changes
-    const symbolOf = await symbolsOf(
-      chain,
-      [...trades, ...posts, ...orders.map(({ order }) => order)].map(({ token }) => token),
-    )
+    const symbolOf = await symbolsOf(chain, [...trades, ...posts, ...orders.map(({ order }) => order)])
     alerts.applyTrades(trades)
     alerts.noteAnnouncements(announcing)
     for (const { agentId, vault } of trades) agentVaults.set(Number(agentId), vault)
@@ -160,7 +157,7 @@ const toEvent = ({ type, agentId, vault }: Trade, fields: Record<string, unknown
 })
 
 const toPriceEvent = (
-  { token, price, observedAt, timestamp, block, logIndex }: Post,
+  { token, price, observedAt, timestamp, block, logIndex }: PostedPrice,
   symbol: string,
   source: PriceSourceKind,
 ): StreamEvent & { token: Address } => ({

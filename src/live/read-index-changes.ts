@@ -2,7 +2,14 @@ import { MULTIPLIER_UPDATED } from '@agent-trading-service/protocol/corporate-ac
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
-import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from '../history/tables/events.ts'
+import {
+  type ContractEvent,
+  type EventRow,
+  OWNER_EVENTS,
+  type PostedPrice,
+  quoted,
+  toContractEvent,
+} from '../history/tables/events.ts'
 import { type OrderRow, type PlacedOrder, toPlacedOrder } from '../history/tables/orders.ts'
 import { type TradeRow, toTrade, withNotes } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
@@ -29,19 +36,9 @@ export type IndexChanges =
       /** Tokens that announced a change of their multiplier. */
       announcing: Address[]
       reallocatedAgents: number[]
-      posts: Post[]
+      posts: PostedPrice[]
       isComplete: boolean
     }
-
-/** A posted price, with 8 decimals, and when it was observed. Times are Unix seconds. */
-export type Post = {
-  token: Address
-  block: number
-  logIndex: number
-  price: bigint
-  observedAt: number
-  timestamp: number
-}
 
 /** The log starts only once the index is this close to the head, in blocks or in time: a backfill has no events. */
 const MAX_START_LAG_BLOCKS = 256
@@ -165,7 +162,7 @@ type PostRow = {
   timestamp: number
 }
 
-const toPost = ({ log_index, price, observed_at, ...row }: PostRow): Post => ({
+const toPost = ({ log_index, price, observed_at, ...row }: PostRow): PostedPrice => ({
   ...row,
   logIndex: log_index,
   price: BigInt(price),

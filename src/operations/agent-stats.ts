@@ -119,10 +119,7 @@ export const getAgentStats = defineOperation(
     })
     await chargeRowsRead(call, rowsRead)
     const { pnlByToken, ...statistics } = agentStatistics(totals, score)
-    const symbolOf = await symbolsOf(
-      trading,
-      pnlByToken.map(({ token }) => token),
-    )
+    const symbolOf = await symbolsOf(trading, pnlByToken)
     return {
       agentId: `${agentId}`,
       period,

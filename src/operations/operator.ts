@@ -54,16 +54,18 @@ const presentIndex = ({
 
 // No tools: a model that trades has no business with them.
 
+/** What all of them have in common; each checks the operator's secret first. */
+const operatorOnly = { tag: 'Operator', security: 'operator' } as const
+
 export const getIntake = defineOperation(
   {
     id: 'getIntake',
     method: 'get',
     path: '/operator/intake',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Show which kinds of intake are open',
     description:
       "Returns every kind of intake and whether it is open. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     output: intakeState,
     errors: [401, 503],
   },
@@ -78,11 +80,10 @@ export const setIntake = defineOperation(
     id: 'setIntake',
     method: 'put',
     path: '/operator/intake',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Close or open kinds of intake',
     description:
       "Closes or opens the named kinds of intake; the others stay as they are. It is in force in all isolates after two seconds, without a deploy, and stays until it is changed. A request of a closed kind is refused with INTAKE_CLOSED and the reason; what was accepted before is completed, and reads go on. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     body: intakeChange,
     readsOnly: true,
     output: intakeState,
@@ -100,18 +101,15 @@ export const setIntake = defineOperation(
   },
 )
 
-// No tools: a model that trades has no business with them.
-
 export const getIndex = defineOperation(
   {
     id: 'getIndex',
     method: 'get',
     path: '/operator/index',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Show how far the index is',
     description:
       "Returns the cursor of the index, the newest block, and which migrations the database has. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     output: indexState,
     errors: [401, 502, 503],
   },
@@ -126,11 +124,10 @@ export const replayIndex = defineOperation(
     id: 'replayIndex',
     method: 'post',
     path: '/operator/index/replay',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Build the index and the event log again',
     description:
       "Drops what the index has from events, and withdraws every event of the event log with a reorg that has no common ancestor. Both are read from the chain again; samples of equity and share prices stay. Until the index is complete, reads of it state lagBlocks or are refused with HISTORY_UNAVAILABLE. Trading goes on. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     readsOnly: true,
     output: indexState,
     errors: [401, 502, 503],
@@ -153,11 +150,10 @@ export const resumeLane = defineOperation(
     id: 'resumeLane',
     method: 'post',
     path: '/operator/lanes/{address}/resume',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Resume a lane after others used its key',
     description:
       "Forgets the foreign use of an account's key, so that its lane accepts intents again at once instead of ten minutes later. Stop the second copy of the service first: two further foreign transactions pause the lane again. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     params: z.object({ address: address.meta({ description: 'The account of the lane' }) }),
     readsOnly: true,
     output: lane.meta({ id: 'ResumedLane' }),
@@ -208,11 +204,10 @@ export const getWebhookPlaces = defineOperation(
     id: 'getWebhookPlaces',
     method: 'get',
     path: '/operator/webhooks',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Show which agents take the places for webhooks',
     description:
       "Returns how many of the deployment's places for webhooks are taken, and by which agents. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     output: webhookPlaces,
     errors: [401, 503],
   },
@@ -233,11 +228,10 @@ export const getWebhooksOfAgent = defineOperation(
     id: 'getWebhooksOfAgent',
     method: 'get',
     path: '/operator/webhooks/{agentId}',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Show the webhooks of an agent',
     description:
       "Returns all webhooks of an agent, without secrets: where they post, and which fail. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     params: agentParams,
     output: webhookList,
     errors: [401, 503],
@@ -253,11 +247,10 @@ export const freeWebhooks = defineOperation(
     id: 'freeWebhooks',
     method: 'post',
     path: '/operator/webhooks/{agentId}/free',
-    tag: 'Operator',
+    ...operatorOnly,
     summary: 'Free the places that the webhooks of an agent take',
     description:
       "Disables the active webhooks of an agent with a reason that its owner reads, and returns all of its webhooks. The owner can enable one again, and more if there are places. Requires the operator's secret as a bearer token.",
-    security: 'operator',
     params: agentParams,
     body: z.object({
       reason: z

@@ -51,10 +51,7 @@ export const listPositions = defineOperation(
   },
   async ({ trading }, { agentId }) => {
     const { block, positions } = await readOpen(trading, agentId)
-    const symbolOf = await symbolsOf(
-      trading,
-      positions.map(({ token }) => token),
-    )
+    const symbolOf = await symbolsOf(trading, positions)
     return {
       agentId: `${agentId}`,
       positions: positions.map(position => presentPosition(position, symbolOf(position.token))),
@@ -92,10 +89,7 @@ export const listClosedPositions = defineOperation(
       query,
     )
     await chargeRowsRead(call, rowsRead)
-    const symbolOf = await symbolsOf(
-      trading,
-      positions.map(({ token }) => token),
-    )
+    const symbolOf = await symbolsOf(trading, positions)
     return {
       agentId: `${agentId}`,
       positions: positions.map(position => presentPosition(position, symbolOf(position.token))),

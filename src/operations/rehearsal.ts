@@ -126,9 +126,6 @@ async function advance(
 async function readTrades({ trading, history }: HistoryContext, agentId: bigint, block: bigint) {
   const { trades } = await history.trades({ agentId, limit: MAX_TRADES })
   const since = trades.filter(({ blockNumber }: Trade) => blockNumber > block).reverse()
-  const symbolOf = await symbolsOf(
-    trading,
-    since.map(({ token }) => token),
-  )
+  const symbolOf = await symbolsOf(trading, since)
   return since.map(each => presentTrade(each, symbolOf(each.token)))
 }

@@ -50,10 +50,7 @@ export const listTrades = defineOperation(
     })
     await chargeRowsRead(call, rowsRead)
     const [symbolOf, names] = await Promise.all([
-      symbolsOf(
-        trading,
-        trades.map(({ token }) => token),
-      ),
+      symbolsOf(trading, trades),
       getAgentNames(
         trading,
         trades.map(({ agentId }) => agentId),
@@ -98,10 +95,7 @@ export const getTradeHistory = defineOperation(
     const query = { agentId, limit, before: cursor, type, token, positionId }
     const { trades, next, asOf, lagBlocks, rowsRead } = await history.trades(query)
     await chargeRowsRead(call, rowsRead)
-    const symbolOf = await symbolsOf(
-      trading,
-      trades.map(({ token }) => token),
-    )
+    const symbolOf = await symbolsOf(trading, trades)
     return {
       agentId: `${agentId}`,
       trades: trades.map(trade => presentTrade(trade, symbolOf(trade.token))),

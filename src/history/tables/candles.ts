@@ -1,5 +1,7 @@
 import type { Candle } from '@agent-trading-service/protocol/candles'
 import type { Address } from 'viem'
+import type { Chain } from '../../chain/configured-chain.ts'
+import { readDecimals } from '../../chain/token-decimals.ts'
 import type { IndexCursor } from './cursor.ts'
 
 const HOUR_SECONDS = 3_600
@@ -166,6 +168,20 @@ export async function readPricesAt(
   const prices = found.flatMap(({ results }) => results.map(toPriceAt))
   const priceOf = new Map([...byKey.keys()].map((key, index) => [key, prices[index]]))
   return (token, time) => priceOf.get(`${token} ${time}`)
+}
+
+/** Reads the last prices of the tokens that books hold at their times, and the decimals of these tokens. */
+export async function readHeldPrices(
+  db: D1Database,
+  chain: Chain,
+  states: readonly { time: number; book: { holdings: object } }[],
+) {
+  const held = states.flatMap(({ time, book }) =>
+    (Object.keys(book.holdings) as Address[]).map(token => ({ token, time })),
+  )
+  const tokens = held.map(({ token }) => token)
+  const [priceAt, decimalsOf] = await Promise.all([readPricesAt(db, held), readDecimals(chain, tokens)])
+  return { priceAt, decimalsOf }
 }
 
 /**

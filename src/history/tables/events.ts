@@ -120,8 +120,8 @@ export async function readOracleBefore(
 /** Returns names as a list of SQL. */
 export const quoted = (names: readonly string[]): string => names.map(name => `'${name}'`).join()
 
-/** A price that was posted to the oracle. Times are Unix seconds. */
-type PostedPrice = {
+/** A price that was posted to the oracle, with 8 decimals, and when it was observed. Times are Unix seconds. */
+export type PostedPrice = {
   token: Address
   block: number
   logIndex: number
