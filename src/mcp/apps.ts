@@ -13,20 +13,13 @@ const EXTENSION = 'io.modelcontextprotocol/ui'
 export const appsCapability = { [EXTENSION]: {} }
 
 const mimeType = 'text/html;profile=mcp-app'
-/** The cards and their tools. One document, which is built from the parts of the pages, tells them apart. */
-const cards: { uri: string; name: string; title: string; tools: string[] }[] = [
-  {
-    uri: 'ui://ticket',
-    name: 'ticket',
-    title: 'Trade ticket',
-    tools: ['svc_get_trade_intent_quote', 'svc_submit_trade_intent'],
-  },
-  { uri: 'ui://agent', name: 'agent', title: 'Agent', tools: ['svc_get_agent', 'svc_get_risk_state'] },
-]
+/** The cards and their tools. One document, built from the parts of the pages, tells them apart; no list names it. */
+const cards = {
+  'ui://ticket': ['svc_get_trade_intent_quote', 'svc_submit_trade_intent'],
+  'ui://agent': ['svc_get_agent', 'svc_get_risk_state'],
+}
 /** The service's own address serves no such path: only the binding does. */
 const DOCUMENT = 'https://assets/app/card'
-
-export const listedCards = cards.map(({ tools: _, ...card }) => ({ ...card, mimeType }))
 
 /** Returns whether a host shows cards: it says so with each request (2026 revision), or once for its session. */
 export function showsCards(server: Server, { mcpReq }: ServerContext): boolean {
@@ -37,13 +30,13 @@ export function showsCards(server: Server, { mcpReq }: ServerContext): boolean {
 
 /** Returns the link from a tool to its card, for the tool's entry in the list. */
 export function cardOf(tool: string): { _meta?: { ui: { resourceUri: string } } } {
-  const card = cards.find(({ tools }) => tools.includes(tool))
-  return card === undefined ? {} : { _meta: { ui: { resourceUri: card.uri } } }
+  const [resourceUri] = Object.entries(cards).find(([, tools]) => tools.includes(tool)) ?? []
+  return resourceUri === undefined ? {} : { _meta: { ui: { resourceUri } } }
 }
 
 /** Reads a card; undefined for another URI, or if the pages are not built. */
 export async function readCard(uri: string): Promise<ReadResourceResult | undefined> {
-  if (!cards.some(card => card.uri === uri)) return undefined
+  if (!Object.hasOwn(cards, uri)) return undefined
   const response = await env.ASSETS.fetch(new Request(DOCUMENT))
   if (!response.ok) return undefined
   const text = await response.text()

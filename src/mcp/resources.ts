@@ -16,7 +16,7 @@ import { operations } from '../operations/index.ts'
 import type { JsonOperation, Operation } from '../operations/operation.ts'
 import type { ResourceDefinition } from '../operations/operation-definition.ts'
 import { readSigningReference } from '../operations/signing.ts'
-import { listedCards, readCard } from './apps.ts'
+import { readCard } from './apps.ts'
 import { inClientTurn, measureCall } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
 import { responseForTools, toolRemedy } from './replace-endpoints-with-tools.ts'
@@ -64,7 +64,6 @@ export const listedResources = [
     ...documents,
   ].map(({ uri, name, title, description }) => ({ uri, name, title, description, mimeType })),
   ...listedSkillFiles,
-  ...listedCards,
 ]
 
 const templates = resourceOperations.filter(isTemplate)

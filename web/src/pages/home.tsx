@@ -1,6 +1,7 @@
+import type { ReadOutput } from '@agent-trading-service/client'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
-import { useRead } from '../data/use-read.ts'
+import { type Reading, useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, Usdc } from '../parts/figures.tsx'
@@ -33,11 +34,7 @@ export function HomePage(_: PageProps) {
         </div>
         <LeadingAgent leaderboard={leaderboard} />
       </div>
-      <Totals
-        vaults={vaults.data?.vaults}
-        tokens={tokens.data?.tokens}
-        block={leaderboard.data?.asOf.blockNumber ?? undefined}
-      />
+      <Totals vaults={vaults} tokens={tokens} leaderboard={leaderboard} />
       <Panel title="Connect an agent">
         <WaysToConnect />
       </Panel>
@@ -91,18 +88,20 @@ const VAULT_COLUMNS: Column<Schema['Vault']>[] = [
 ]
 
 type TotalsProps = {
-  vaults: Schema['Vault'][] | undefined
-  tokens: Schema['Token'][] | undefined
-  block: string | undefined
+  vaults: Reading<ReadOutput<'listVaults'>>
+  tokens: Reading<ReadOutput<'listTokens'>>
+  leaderboard: Reading<Schema['Leaderboard']>
 }
 
 /** What the service holds and trades, over all vaults. */
-function Totals({ vaults, tokens, block }: TotalsProps) {
+function Totals(read: TotalsProps) {
+  const [vaults, tokens] = [read.vaults.data?.vaults, read.tokens.data?.tokens]
+  const block = read.leaderboard.data?.asOf.blockNumber
   const sumOf = (name: 'totalAssets' | 'idleAssets') =>
     vaults ? (
       <Usdc value={`${vaults.reduce((sum, vault) => sum + BigInt(vault[name]), 0n)}`} fraction={0} />
     ) : (
-      <Placeholder />
+      <Placeholder of={read.vaults} />
     )
   const stale =
     tokens?.filter(({ price, market }) => price.stale && price.source === 'updater' && market.session !== 'closed') ??
@@ -115,15 +114,22 @@ function Totals({ vaults, tokens, block }: TotalsProps) {
         items={[
           { label: 'Assets of all vaults', value: sumOf('totalAssets') },
           { label: 'Idle', value: sumOf('idleAssets') },
-          { label: 'Vaults', value: vaults ? <span class="num">{vaults.length}</span> : <Placeholder /> },
+          {
+            label: 'Vaults',
+            value: vaults ? <span class="num">{vaults.length}</span> : <Placeholder of={read.vaults} />,
+          },
           {
             label: 'Tokens',
-            value: tokens ? <span class="num">{tokens.length}</span> : <Placeholder />,
+            value: tokens ? <span class="num">{tokens.length}</span> : <Placeholder of={read.tokens} />,
             ...(tokens && { note: <Count value={fresh} one="fresh price" /> }),
           },
           {
             label: 'Newest block',
-            value: block ? <span class="num">{Number(block).toLocaleString('en')}</span> : <Placeholder />,
+            value: block ? (
+              <span class="num">{Number(block).toLocaleString('en')}</span>
+            ) : (
+              <Placeholder of={read.leaderboard} />
+            ),
           },
         ]}
       />

@@ -49,8 +49,8 @@ type Shown = { stats: Schema['VaultStats'] }
 
 /** A cell of what is read for each vault; all cells and the figures below share the read. */
 function OfVault({ id, show: Show }: { id: string; show: (shown: Shown) => preact.VNode }) {
-  const { data } = useRead('getVaultStats', { id, interval: '1d' })
-  return data ? <Show stats={data} /> : <Placeholder />
+  const read = useRead('getVaultStats', { id, interval: '1d' })
+  return read.data ? <Show stats={read.data} /> : <Placeholder of={read} />
 }
 const column = (head: string, show: (shown: Shown) => preact.VNode): Column<Schema['Vault']> => ({
   head,
@@ -128,7 +128,8 @@ function Ticker({ tokens, label }: { tokens: Schema['Token'][]; label: string })
 
 /** The headline figures of a vault. */
 export function VaultFigures({ vault }: VaultProps) {
-  const { data: stats } = useRead('getVaultStats', { id: vault.id, interval: '1d' })
+  const read = useRead('getVaultStats', { id: vault.id, interval: '1d' })
+  const { data: stats } = read
   const idleBps = shareBps(vault.idleAssets, vault.totalAssets)
   return (
     <dl class="figures">
@@ -140,7 +141,7 @@ export function VaultFigures({ vault }: VaultProps) {
       </div>
       <div>
         <dt>Share price</dt>
-        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder />}</dd>
+        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder of={read} />}</dd>
       </div>
       <div>
         <dt>Idle</dt>
@@ -153,7 +154,7 @@ export function VaultFigures({ vault }: VaultProps) {
       </div>
       <div>
         <dt>Agents</dt>
-        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder />}</dd>
+        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder of={read} />}</dd>
         {stats && (
           <dd class="note">
             {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName}`).join(', ') || 'none yet'}
@@ -162,7 +163,7 @@ export function VaultFigures({ vault }: VaultProps) {
       </div>
       <div>
         <dt>Holdings</dt>
-        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder />}</dd>
+        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder of={read} />}</dd>
       </div>
     </dl>
   )

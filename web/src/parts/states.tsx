@@ -2,6 +2,7 @@ import type { AgentTradingError } from '@agent-trading-service/client'
 import type { ComponentChildren } from 'preact'
 import { isOutage } from '../data/live.ts'
 import type { Reading } from '../data/use-read.ts'
+import { NoValue } from './figures.tsx'
 import { PageTitle } from './panel.tsx'
 import { Time } from './times.tsx'
 
@@ -60,12 +61,15 @@ export const Loading = ({ what, lines, shape }: LoadingProps) => (
 
 type LoadingProps = { what: string; lines: number; shape?: 'figures' | undefined }
 
-/** A figure that is being read. */
-export const Placeholder = () => (
-  <span class="skeleton figure">
-    <span class="hidden">being read</span>
-  </span>
-)
+/** A figure that is being read, or that could not be read. */
+export const Placeholder = ({ of }: { of: Reading<unknown> }) =>
+  of.error ? (
+    <NoValue />
+  ) : (
+    <span class="skeleton figure">
+      <span class="hidden">being read</span>
+    </span>
+  )
 
 type FailureProps = { error: AgentTradingError; what: string; retry: () => void }
 
