@@ -33,8 +33,8 @@ const ALARM_MS = 10_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and
- * somebody waits for them, every three minutes otherwise. All state is in the database, and its storage has what it knows of
- * the node; the cron trigger arms the alarm again after an eviction.
+ * somebody waits for them, every three minutes otherwise. All state is in the database, and its storage has what it
+ * knows of the node; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })
