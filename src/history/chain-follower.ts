@@ -299,9 +299,9 @@ export function createChainFollower({
    * has its block and those before it, and one that lists the known log is on the index's branch. So the index moves to
    * the last block with a log and never beyond: without logs, nothing is proved. Tokens' transfers are listed too, and
    * prove as much. A node that lags lists nothing new, and delays events. Before the index moves, the earlier blocks
-   * are listed a second time, by another node if there are several, and the last one, which may be listed in part, is read with proof.
-   * `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if the head must be
-   * read: the response is unusable, or the chain may have changed.
+   * are listed a second time, by another node if there are several, and the last one, which may be listed in part, is
+   * read with proof. `needsEvents` leaves the index where it is if nothing but transfers has come. Returns undefined if
+   * the head must be read: the response is unusable, or the chain may have changed.
    */
   async function readNewEvents(
     named: NamedContracts,

@@ -19,7 +19,7 @@ const EVENTS_PAUSE_MS = 1_250
 /**
  * The pause while nothing waits for events. The index is behind by as much, and by the time that blocks take to settle.
  */
-const UNWATCHED_PAUSE_MS = 120_000
+const UNWATCHED_PAUSE_MS = 180_000
 const MAX_FAILURE_PAUSE_MS = 30_000
 /** The minimum time between two catch-ups that relayed transactions cause. */
 const MIN_CATCH_UP_INTERVAL_MS = 300
@@ -33,8 +33,8 @@ const ALARM_MS = 10_000
 
 /**
  * The only writer of the history database. Its alarm follows the chain: about once a second while blocks arrive and
- * somebody waits for them, every two minutes otherwise. All state is in the database, and its storage has what it knows of
- * the node; the cron trigger arms the alarm again after an eviction.
+ * somebody waits for them, every three minutes otherwise. All state is in the database, and its storage has what it
+ * knows of the node; the cron trigger arms the alarm again after an eviction.
  */
 export class HistoryIndexerObject extends DurableObject<Env> {
   readonly #config = parseConfig({ ...this.env })

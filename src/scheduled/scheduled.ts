@@ -22,15 +22,17 @@ const CHECKPOINT_MINUTE = 17
  */
 export async function runSchedule(context: Context, now = Date.now()): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
-  const block = await refreshPrices(context)
-  await logLag(context, Date.now(), block)
+  const refreshed = await refreshPrices(context)
+  const settled = isTrading
+    ? await settleRequests(context).catch(error => logFailure('requests failure', error) ?? undefined)
+    : undefined
+  await logLag(context, Date.now(), settled ?? refreshed)
   const minute = Math.floor(now / 60_000)
   if (isTrading) await context.live.retryWebhookNotices(minute)
   if (isTrading) await context.live.watchForSubscribers()
   if (isTrading && minute % (CHECK_SECONDS / 60) === 0)
     await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
   if (isTrading) await observeGap(context, now).catch(error => logFailure('gap not observed', error))
-  if (isTrading) await settleRequests(context).catch(error => logFailure('requests failure', error))
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)
     await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))

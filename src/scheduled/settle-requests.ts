@@ -1,7 +1,7 @@
 import { type Address, encodeAbiParameters, encodeFunctionData, keccak256, zeroAddress } from 'viem'
 import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { mandateVault, requestQueue } from '../chain/contracts.ts'
 import { provenTokensOf, withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { call, optional, readTree } from '../chain/read-tree.ts'
@@ -18,13 +18,13 @@ const DEADLINE_SECONDS = 60n
 /**
  * Settles the requests of each vault whose prices are newer than they are, from the updater's account: any account may.
  * A settlement is sent only if a simulation of it pays a request or passes a cancelled one. An attempt that fails is
- * logged. `timeOf` returns the present time in Unix seconds.
+ * logged. `timeOf` returns the present time in Unix seconds. Returns the block that it has read.
  */
-export async function settleRequests(context: Context, timeOf = nowAt): Promise<void> {
-  if (context.config.oracleUpdaterKey === undefined) return
+export async function settleRequests(context: Context, timeOf = nowAt): Promise<Block | undefined> {
+  if (context.config.oracleUpdaterKey === undefined) return undefined
   const { chain, updater } = context
-  const queues = await readWaitingQueues(chain)
-  if (queues.length === 0) return
+  const { queues, block: seen } = await readWaitingQueues(chain)
+  if (queues.length === 0) return seen
   const held = await Promise.all(queues.map(({ vault }) => provenTokensOf(chain, vault)))
   // The calls run in this order, so the second heads are those after the settlement.
   const { block, values } = await readTree(
@@ -53,13 +53,16 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
     })
     if (outcome.state !== 'mined') logEvent('requests not settled', { state: outcome.state, queue })
   }
+  return block
 }
 
 /**
  * Reads the queues in which requests wait, with one call if vaults and queues are those that were last seen. One that
  * was not may have requests.
  */
-async function readWaitingQueues(chain: Chain): Promise<{ vault: Address; queue: Address }[]> {
+async function readWaitingQueues(
+  chain: Chain,
+): Promise<{ queues: { vault: Address; queue: Address }[]; block: Block }> {
   const { registryEntries, requestQueues } = chain.memory
   const queueOf = (vault: Address) => ({
     vault,
@@ -68,16 +71,20 @@ async function readWaitingQueues(chain: Chain): Promise<{ vault: Address; queue:
     heads: optional(call(requestQueue(requestQueues.get(vault) ?? zeroAddress), 'heads', [])),
   })
   const expected = registryEntries?.vaults ?? Object.values(chain.vaults)
-  const { values } = await readTree(chain, { list: vaultListCalls(chain, expected), queues: expected.map(queueOf) })
+  const { block, values } = await readTree(chain, {
+    list: vaultListCalls(chain, expected),
+    queues: expected.map(queueOf),
+  })
   const vaults = await listedVaults(chain, values.list)
   const unread = vaults.filter(vault => !expected.includes(vault))
   const others = unread.length === 0 ? [] : (await readTree(chain, unread.map(queueOf))).values
-  return [...values.queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
+  const queues = [...values.queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
     if (queue === zeroAddress || !vaults.includes(vault)) return []
     requestQueues.set(vault, queue)
     const [nextDeposit, deposits, nextRedemption, redemptions] = (known === queue && heads) || [0n, 1n, 0n, 1n]
     return nextDeposit < deposits || nextRedemption < redemptions ? [{ vault, queue }] : []
   })
+  return { queues, block }
 }
 
 /** Names one attempt for a queue, so that it is made once a minute at most. */

@@ -39,6 +39,9 @@ const NOTES: Record<ProviderName, { provider: string; plan: string }> = {
 }
 
 const HOURS = 730
+/** An assumption: providers change prices, and grant discounts. */
+const DOLLARS_PER_MILLION_UNITS = 0.45
+const MONTHLY_INTENTS = 10_000
 const file = join(import.meta.dirname, '../../docs/nodes.md')
 const [START, END] = ['<!-- providers -->\n', '<!-- /providers -->']
 const figure = (value: number) => value.toLocaleString('en')
@@ -79,11 +82,42 @@ export function providersTable(results: readonly ProviderResult[]): string {
   return table(headings, rows)
 }
 
+/** Returns the bill of a month on Robinhood Chain: what nodes are asked, and gas. */
+export function robinhoodBill(results: readonly ProviderResult[]): string {
+  const result = results.find(({ profile }) => profile === 'robinhood-public')
+  if (result === undefined) throw new Error('test/providers/results.json lacks robinhood-public.')
+  const { idleHour, holdingHour, streamingHour, perIntent } = result
+  const rowOf = (what: string, { calls, computeUnits }: ProviderResult['idleHour'], times = HOURS) => [
+    what,
+    figure(Math.round(calls * times)),
+    `${((computeUnits * times) / 1e6).toFixed(0)} M`,
+    `$${(((computeUnits * times) / 1e6) * DOLLARS_PER_MILLION_UNITS).toFixed(0)}`,
+  ]
+  const rows = [
+    rowOf('idle', idleHour),
+    rowOf('with an open position', holdingHour),
+    rowOf('with a stream', streamingHour),
+    rowOf(`${figure(MONTHLY_INTENTS)} intents, in addition`, perIntent, MONTHLY_INTENTS),
+  ]
+  const gas = JSON.parse(readFileSync(join(import.meta.dirname, '../../contracts/snapshots/RouterGas.json'), 'utf8'))
+  const gasPerIntent = (Number(gas['openPosition, 3 rules']) + Number(gas['reducePosition, all'])) / 2
+  const facts = readFileSync(join(import.meta.dirname, '../../chains/robinhood.toml'), 'utf8')
+  const [, gwei = ''] = /expected = "([\d.]+)"/.exec(facts) ?? []
+  const ether = (MONTHLY_INTENTS * gasPerIntent * Number(gwei)) / 1e9
+  return [
+    `A month on Robinhood Chain, from the row of its public node, which bills nothing; another provider at an assumed`,
+    `$${DOLLARS_PER_MILLION_UNITS} a million compute units. ${figure(MONTHLY_INTENTS)} intents, half of them opens, burn ${ether.toFixed(2)} ETH at the expected ${gwei} gwei.`,
+    `What the platform bills is in [scaling.md](scaling.md#what-it-costs).`,
+    '',
+    table(['', 'calls', 'compute units', 'dollars'], rows),
+  ].join('\n')
+}
+
 /** Returns the page with the table of results. */
 export function withProviders(page: string, results: readonly ProviderResult[]): string {
   const [from, to] = [page.indexOf(START), page.indexOf(END)]
   if (from < 0 || to < from) throw new Error('docs/nodes.md has no part for the providers.')
-  return `${page.slice(0, from)}${START}\n${providersTable(results)}\n\n${page.slice(to)}`
+  return `${page.slice(0, from)}${START}\n${providersTable(results)}\n\n${robinhoodBill(results)}\n\n${page.slice(to)}`
 }
 
 export const readOperationsPage = (): string => readFileSync(file, 'utf8')

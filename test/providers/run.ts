@@ -232,11 +232,21 @@ async function listTrades(url: string): Promise<string[]> {
   }
 }
 
+/** Opens an event stream, as soon as the service has read the chain that far. */
+async function openStream(url: string, signal: AbortSignal): Promise<Response> {
+  for (;;) {
+    const response = await fetch(url, { signal })
+    if (response.ok) return response
+    await response.text()
+    await sleep(POLL_MS)
+  }
+}
+
 /** Follows an event stream to the end of the run. */
 function follow(url: string) {
   const trades: { id: string; transactionHash: string }[] = []
   const aborter = new AbortController()
-  const opened = fetch(url, { signal: aborter.signal })
+  const opened = openStream(url, aborter.signal)
   const parser = createParser({
     onEvent: ({ id = '', event, data }) => {
       if (event !== 'trade' && event !== 'exit' && event !== 'ladder') return
