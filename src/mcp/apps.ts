@@ -5,6 +5,7 @@ import {
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
+import { CARDS, type Card } from '../operations/operation-definition.ts'
 
 // The MCP extension for apps (SEP-1865): hosts that have it show the result of some tools as a card. All others have
 // the text of the result, which is the same without it.
@@ -13,11 +14,6 @@ const EXTENSION = 'io.modelcontextprotocol/ui'
 export const appsCapability = { [EXTENSION]: {} }
 
 const mimeType = 'text/html;profile=mcp-app'
-/** The cards and their tools. One document, built from the parts of the pages, tells them apart; no list names it. */
-const cards = {
-  'ui://ticket': ['svc_get_trade_intent_quote', 'svc_submit_trade_intent'],
-  'ui://agent': ['svc_get_agent', 'svc_get_risk_state'],
-}
 /** The service's own address serves no such path: only the binding does. */
 const DOCUMENT = 'https://assets/app/card'
 
@@ -28,15 +24,15 @@ export function showsCards(server: Server, { mcpReq }: ServerContext): boolean {
   return Object.hasOwn({ ...(capabilities as { extensions?: object } | undefined)?.extensions }, EXTENSION)
 }
 
+/** One document, built from the parts of the pages, tells the cards apart; no list names it. */
+const uriOf = (card: Card) => `ui://${card}`
+
 /** Returns the link from a tool to its card, for the tool's entry in the list. */
-export function cardOf(tool: string): { _meta?: { ui: { resourceUri: string } } } {
-  const [resourceUri] = Object.entries(cards).find(([, tools]) => tools.includes(tool)) ?? []
-  return resourceUri === undefined ? {} : { _meta: { ui: { resourceUri } } }
-}
+export const linkTo = (card: Card | undefined) => (card ? { _meta: { ui: { resourceUri: uriOf(card) } } } : {})
 
 /** Reads a card; undefined for another URI, or if the pages are not built. */
 export async function readCard(uri: string): Promise<ReadResourceResult | undefined> {
-  if (!Object.hasOwn(cards, uri)) return undefined
+  if (!CARDS.some(card => uriOf(card) === uri)) return undefined
   const response = await env.ASSETS.fetch(new Request(DOCUMENT))
   if (!response.ok) return undefined
   const text = await response.text()

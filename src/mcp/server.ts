@@ -15,7 +15,7 @@ import { SERVICE_NAME, VERSION } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { MCP_INSTRUCTIONS } from '../operations/discovery.ts'
 import { prompts } from '../operations/prompts.ts'
-import { appsCapability, cardOf, showsCards } from './apps.ts'
+import { appsCapability, showsCards } from './apps.ts'
 import { clientOf } from './calls.ts'
 import { namingTools } from './replace-endpoints-with-tools.ts'
 import {
@@ -100,7 +100,8 @@ export function createServer(
       },
       instructions: MCP_INSTRUCTIONS,
       cacheHints: {
-        'tools/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
+        // Hosts that show cards get links to them.
+        'tools/list': { ttlMs: HOUR_MS, cacheScope: 'private' },
         'prompts/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
         'resources/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
         'resources/templates/list': { ttlMs: HOUR_MS, cacheScope: 'public' },
@@ -110,8 +111,7 @@ export function createServer(
   )
   server.setRequestHandler('tools/list', page, (params, request) => {
     assertFirstPage(params)
-    const listed = listTools(context, selection)
-    return { tools: showsCards(server, request) ? listed.map(tool => ({ ...tool, ...cardOf(tool.name) })) : listed }
+    return { tools: listTools(context, selection, showsCards(server, request)) }
   })
   const call = (params: ToolCall, maxWaitMs: number | undefined, request: ServerContext) => {
     // Before it waits for its turn: the time for its response runs from its arrival.

@@ -19,6 +19,7 @@ import { defaultToolSets, type ToolSet, toolSetOf, toolSets } from '../operation
 import type { Networks } from '../requests/client-address.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
 import { uint } from '../resources/primitives.ts'
+import { linkTo } from './apps.ts'
 import { briefOutputSchema, briefResult, detail, isBrief } from './brief-result.ts'
 import { callOf, inClientTurn, measureCall, paymentMeta } from './calls.ts'
 import { errorBodyOf } from './errors.ts'
@@ -97,10 +98,10 @@ function defaultAgentOf(operation: ToolOperation, selection: ToolSelection): str
 
 const isRead = ({ method, readsOnly }: ToolOperation) => method === 'get' || readsOnly === true
 
-/** Returns the tools of a selection. */
-export const listTools = (context: Pick<Context, 'config'>, selection: ToolSelection): Tool[] =>
+/** Returns the tools of a selection, with links to their cards for a host that shows them. */
+export const listTools = (context: Pick<Context, 'config'>, selection: ToolSelection, showsCards = false): Tool[] =>
   selectedTools(context, selection).map(operation => {
-    const tool = describeTool(operation)
+    const tool = { ...describeTool(operation), ...(showsCards && linkTo(operation.tool.card)) }
     const agentId = defaultAgentOf(operation, selection)
     return agentId === undefined ? tool : { ...tool, inputSchema: withDefaultAgent(tool.inputSchema, agentId) }
   })

@@ -52,6 +52,7 @@ export const getAgent = defineOperation(
     id: 'getAgent',
     tool: {
       name: 'svc_get_agent',
+      card: 'agent',
       description:
         'Returns the record of an agent: owner, signer, vault, track and status; only status 1 (Active) may take new risk. Example: {"agentId":"1"}',
     },

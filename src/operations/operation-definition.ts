@@ -66,7 +66,17 @@ export const toolSetOf = ({ tag, tool }: { tag: Tag; tool: ToolDefinition }): To
  * The MCP tool of an operation. The description is written for a model: what it does, what comes before and after,
  * units.
  */
-export type ToolDefinition = { name: `svc_${string}`; set?: ToolSet; description: string; brief?: BriefList }
+export type ToolDefinition = {
+  name: `svc_${string}`
+  set?: ToolSet
+  description: string
+  brief?: BriefList
+  /** What a host that shows cards makes of the result. */
+  card?: Card
+}
+
+export const CARDS = ['ticket', 'agent'] as const
+export type Card = (typeof CARDS)[number]
 
 /**
  * A list whose result is long: a tool returns each entry of the field `list` in short, unless it is called with detail

@@ -9,6 +9,7 @@ export const getRiskState = defineOperation(
     id: 'getRiskState',
     tool: {
       name: 'svc_get_risk_state',
+      card: 'agent',
       description:
         'Returns allocation, equity, drawdown, PnL and limits, and what promotion requires. Example: {"agentId":"1"}',
     },

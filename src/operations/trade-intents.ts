@@ -33,6 +33,7 @@ export const getTradeIntentQuote = defineOperation(
     id: 'getTradeIntentQuote',
     tool: {
       name: 'svc_get_trade_intent_quote',
+      card: 'ticket',
       description:
         'First step of a purchase (long only): what passes now, and an estimate. Pass symbol, usdcAmount (human USDC) and exits. If passes is false, firstFailure says why. Then sign typedData (EIP-712, detail full) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
     },
@@ -135,6 +136,7 @@ export const submitTradeIntent = defineOperation(
     id: 'submitTradeIntent',
     tool: {
       name: 'svc_submit_trade_intent',
+      card: 'ticket',
       description:
         'Opens a position. Before: svc_get_trade_intent_quote; send its body with agentId and signature. Repeating it is safe: it executes once. After: svc_get_agent_position with the positionId.',
     },

@@ -242,8 +242,8 @@ describe('a response', () => {
 
 describe('a link to a page', () => {
   it.each([
-    ['/app/agents/5', 'Agent 5 · Agent Trading Service', 'Agent 5'],
-    ['/app/vaults/genesis', 'Vault genesis · Agent Trading Service', 'Vault genesis'],
+    ['/app/agents/999999', 'Agent 999999 · Agent Trading Service', 'Agent 999999'],
+    ['/app/vaults/unlisted', 'Vault unlisted · Agent Trading Service', 'Vault unlisted'],
     ['/app/vaults', 'Vaults · Agent Trading Service', 'Vaults'],
     ['/app/depositor', "Depositor's desk · Agent Trading Service", "Depositor's desk"],
     ['/app/leaderboard', 'Leaderboard · Agent Trading Service', 'Leaderboard'],

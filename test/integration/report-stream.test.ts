@@ -7,7 +7,7 @@ import { disarmKeeper } from '../support/keeper-cycles.ts'
 import { reports } from '../support/report-control.ts'
 import { callOverHttp, deployment } from '../support/surfaces.ts'
 
-// HTTP only, as with all signed reports. The keeper reads prices once a minute by itself: what happens sooner was sent.
+// HTTP only: the connection is the keeper's. It reads prices once a minute by itself: what happens sooner was sent.
 
 const node = createPublicClient({ transport: http(deployment.rpcUrl), cacheTime: 0, pollingInterval: 100 })
 const keeper = () => env.KEEPER.get(env.KEEPER.idFromName(`${deployment.chainId}:${deployment.contracts.TradeRouter}`))

@@ -48,6 +48,8 @@ async function rewind({ client, setMining }: Devnet, ancestor: bigint): Promise<
     client.request<{ Method: string; Parameters: unknown[]; ReturnType: unknown }>({ method, params })
   await send('anvil_rollback', [Number((await client.getBlockNumber({ cacheTime: 0 })) - ancestor)])
   await send('anvil_dropAllTransactions', [])
+  // Empty blocks of the same second would be the same blocks again.
+  await send('anvil_setCoinbase', [`0x${crypto.randomUUID().replaceAll('-', '').padStart(40, '0')}`])
   await send('anvil_mine', ['0x4', '0x0'])
 }
 

@@ -941,6 +941,7 @@ describe('the source', () => {
       'payments/facilitator.ts',
       'price-providers/data-streams.ts',
       'price-providers/price-provider.ts',
+      'price-providers/report-stream.ts',
       'rpc/endpoint-client.ts',
       'webhooks/attempt.ts',
       'webhooks/target.ts',
