@@ -230,6 +230,7 @@ function requests() {
     '/tokens/NVDA/corporate-actions',
     '/tokens/NVDA/depth?usdcAmount=1000',
     '/prices',
+    '/prices/reports?vault=genesis',
     '/trades',
     '/agents',
     '/leaderboard?minTrades=0',
