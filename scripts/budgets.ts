@@ -30,7 +30,7 @@ const LINES: Record<string, number> = {
   'src/errors': 1_565,
   'src/executor': 5_455,
   'src/generated': 140,
-  'src/history': 5_547,
+  'src/history': 5_549,
   'src/http': 1_473,
   'src/intake-switches': 113,
   'src/intents': 2_300,
@@ -39,7 +39,7 @@ const LINES: Record<string, number> = {
   'src/live': 2_924,
   'src/mcp': 2_548,
   'src/metrics': 602,
-  'src/operations': 7_351,
+  'src/operations': 7_365,
   'src/payments': 1_511,
   'src/price-providers': 540,
   'src/readiness': 457,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_226,
   lab: 1_694,
   rehearsal: 4_411,
-  test: 62_174,
+  test: 62_179,
   scripts: 6_878,
 }
 

@@ -214,7 +214,9 @@ export function createChainFollower({
     if (upTo === 'events' && followsEvents()) {
       if (Date.now() - settledAt >= SETTLED_INTERVAL_MS) return advance(named, 'settled')
       if (Date.now() - headReadAt >= HEAD_INTERVAL_MS) await readHead()
-      const step = await readNewEvents(named, { needsEvents: true })
+      // A head below the index may be that of a shorter branch, which lists no logs.
+      const isBelow = cursor !== undefined && headNumber < cursor.block
+      const step = isBelow ? undefined : await readNewEvents(named, { needsEvents: true })
       if (step !== undefined) return step
     }
     const head = await readHead()

@@ -121,6 +121,7 @@ describe('a rewind', () => {
     const { digest } = (await stream.until(() => stream.events.find(isOfIntent))).data
     await rewindChain(cursor - 2)
     try {
+      await indexer().catchUp()
       await stream.next('reorg')
       const noticedAt = Date.now()
       const isInPool = async () => (await anvil('eth_getTransactionByHash', [hash])) !== null
