@@ -372,7 +372,7 @@ describe('the pages', () => {
         const textOf = element => element.textContent.replace(/Equity|Drawdown|−/g, '').trim()
         const figures = [...document.querySelectorAll('.figures > div')]
         const named = name => textOf(figures.find(figure => figure.textContent.startsWith(name)).querySelector('dd'))
-        return [[named('Equity'), named('Drawdown')], [...document.querySelectorAll('.chart-legend .key')].map(textOf).slice(0, 2)]
+        return [[named('Equity'), named('Drawdown')], [...document.querySelectorAll('.chart-legend .key:not(.benchmark)')].map(textOf)]
       })()`)
     const { positionId: other } = await trade(agent, 'open', { symbol: 'NVDA', usdcAmount: '90', exits: '-900:10000' })
     await page.getByRole('link', { name: /NVDA/ }).first().waitFor()

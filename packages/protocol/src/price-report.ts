@@ -105,4 +105,4 @@ export const currentReport = <Signed extends { report: PriceReport }>(
 ): Signed | undefined =>
   reports
     .filter((each, session): each is Signed => each !== undefined && isTrading(each.report, session))
-    .toSorted((a, b) => observedAtOf(b.report) - observedAtOf(a.report))[0]
+    .sort((a, b) => observedAtOf(b.report) - observedAtOf(a.report))[0]
