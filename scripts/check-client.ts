@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 
 // Builds and packs the TypeScript client, and checks what a program gets that installs it: its types with TypeScript's
 // own compiler, its package with publint and attw, and the size of its main entry. Exits with code 1 if one fails.
-const MAX_MAIN_ENTRY_BYTES = 32_500
+const MAX_MAIN_ENTRY_BYTES = 33_250
 
 const root = join(import.meta.dirname, '..')
 const folder = join(root, 'packages/client')
