@@ -21,6 +21,9 @@ const bytecodeFile = join(root, 'contracts/bytecode.json')
 // The service needs their runtime bytecode too.
 const READERS = ['ServiceReader', 'StandIn']
 
+// What several contracts have, for calls to any of them.
+const PARTS = ['PriceCarrier']
+
 // Contracts that only tests deploy.
 const DOUBLES = 'test/doubles'
 
@@ -71,6 +74,7 @@ function generate(): Map<string, string> {
     bytecode[name] = linked(name, creation.object)
     files.set(abiPath(name), abiModule(name, abi))
   }
+  for (const name of PARTS) files.set(abiPath(name), abiModule(name, artifactOf(name).abi))
   for (const name of READERS) {
     const { deployedBytecode } = artifactOf(name)
     files.set(codePath(name), codeModule(name, linked(name, deployedBytecode.object)))

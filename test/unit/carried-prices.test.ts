@@ -1,6 +1,7 @@
-import { carriedPricesProblem, encodeWithPrices, priceCarrierAbi } from '@agent-trading-service/protocol/carried-prices'
+import { carriedPricesProblem, encodeWithPrices } from '@agent-trading-service/protocol/carried-prices'
 import { decodeFunctionData, type Hex } from 'viem'
 import { expect, it } from 'vitest'
+import { priceCarrierAbi } from '../../contracts-abi/price-carrier.ts'
 import { encodeReport, OPEN_STATUS, reportOf, signReport } from '../../devnet/price-reports.ts'
 
 const NOW = 1_790_000_000

@@ -1,24 +1,9 @@
 import { type Address, encodeFunctionData, type Hex, size } from 'viem'
+import { priceCarrierAbi } from '../../../contracts-abi/price-carrier.ts'
 import { decodeEnvelope } from './price-report.ts'
 
 /** What a call brings along: signed reports, and the assets whose push feeds are copied. */
 export type CarriedPrices = { reports: readonly Hex[]; feeds: readonly Address[] }
-
-/** What every contract has whose calls need prices: it posts them to the oracle, then calls itself as the sender. */
-export const priceCarrierAbi = [
-  {
-    type: 'function',
-    name: 'withPrices',
-    inputs: [
-      { name: 'reports', type: 'bytes[]' },
-      { name: 'feeds', type: 'address[]' },
-      { name: 'oracle', type: 'address' },
-      { name: 'call', type: 'bytes' },
-    ],
-    outputs: [{ name: '', type: 'bytes' }],
-    stateMutability: 'nonpayable',
-  },
-] as const
 
 /** Returns the calldata of a contract's call with the prices that it brings along to the oracle. */
 export const encodeWithPrices = (oracle: Address, { reports, feeds }: CarriedPrices, data: Hex): Hex =>

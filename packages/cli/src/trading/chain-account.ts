@@ -1,8 +1,4 @@
-import {
-  type CarriedPrices,
-  carriedPricesProblem,
-  priceCarrierAbi,
-} from '@agent-trading-service/protocol/carried-prices'
+import { type CarriedPrices, carriedPricesProblem } from '@agent-trading-service/protocol/carried-prices'
 import { gasLimitOf } from '@agent-trading-service/protocol/gas-limit'
 import {
   type Abi,
@@ -21,6 +17,7 @@ import {
   publicActions,
   toFunctionSelector,
 } from 'viem'
+import { priceCarrierAbi } from '../../../../contracts-abi/price-carrier.ts'
 import type { SigningOptions } from '../commands/options.ts'
 import { Failure } from '../failure.ts'
 import { homeFolder } from '../keys/key-folder.ts'
