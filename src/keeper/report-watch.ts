@@ -1,4 +1,4 @@
-import { isTrading, priceOf } from '@agent-trading-service/protocol/price-report'
+import { isTrading, type PriceReport, priceOf } from '@agent-trading-service/protocol/price-report'
 import type { Address, Hex } from 'viem'
 import { sourceOf } from '../chain/carried-prices.ts'
 import type { Chain } from '../chain/configured-chain.ts'
@@ -7,7 +7,7 @@ import type { PriceReports, SignedReport } from '../price-providers/data-streams
 import { createReportStream } from '../price-providers/report-stream.ts'
 import type { Book } from './book.ts'
 
-/** How long after a cycle the next one fetches what is no longer sent. */
+/** Once the connection is lost, the next cycle starts this long after the last one, and fetches. */
 const LOST_DELAY_MS = 1_000
 /** From the 18 decimals of reports to the oracle's 8. */
 const REPORT_UNIT = 10n ** 10n
@@ -42,9 +42,13 @@ export function createReportWatch({
     onLost: () => hurry(LOST_DELAY_MS),
   })
 
-  function onReport(signed: SignedReport): void {
-    reports.accept(signed)
-    const { report } = signed
+  function onReport(signed: SignedReport): boolean {
+    const isNewer = reports.accept(signed)
+    if (isNewer) compare(signed.report)
+    return isNewer
+  }
+
+  function compare(report: PriceReport): void {
     const { token, session } = tokens.get(report.feedId) ?? {}
     if (token === undefined || session === undefined || !isTrading(report, session)) return
     const { isSharePrice } = sourceOf(chain, token)

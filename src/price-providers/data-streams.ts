@@ -23,8 +23,8 @@ export type PriceReports = {
   newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>>
   /** Returns what a call brings along: of each asset the newest report in session. Throws as `newest`. */
   carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices>
-  /** Takes a report that the provider sent by itself, as long as streams send theirs. */
-  accept(report: SignedReport): void
+  /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is a newer one. */
+  accept(report: SignedReport): boolean
   /** Makes the next read fetch the reports of streams that were not sent for a while. */
   forget(feedIds: readonly Hex[]): void
 }
@@ -88,7 +88,12 @@ export function createPriceReports(
   return {
     isConfigured: config !== undefined,
     newest,
-    accept: report => hold(report, REUSE_SENT_MS),
+    accept(signed) {
+      const { feedId, observationsTimestamp } = signed.report
+      if (observationsTimestamp <= (held.get(feedId)?.report.observationsTimestamp ?? 0)) return false
+      hold(signed, REUSE_SENT_MS)
+      return true
+    },
     forget(feedIds) {
       for (const feedId of feedIds) {
         const known = held.get(feedId)

@@ -10,7 +10,7 @@ import { propertyOf } from './price-provider.ts'
 /** The most streams of a connection, whose URL names them. Those beyond are fetched. */
 const MAX_STREAMS = 100
 const CONNECT_TIMEOUT_MS = 3_000
-/** A connection without a report for this long is replaced: each stream has one a second. */
+/** A connection without a newer report for this long is replaced: each stream has one a second. */
 const MAX_SILENCE_MS = 5_000
 const RETRY_MS = 1_000
 const MAX_RETRY_MS = 30_000
@@ -18,7 +18,8 @@ const MAX_RETRY_MS = 30_000
 type Connection = { feedIds: readonly Hex[]; socket?: WebSocket; silence?: ReturnType<typeof setTimeout> }
 
 type ReportListener = {
-  onReport(report: SignedReport): void
+  /** Returns whether the report is newer than the ones before it. */
+  onReport(report: SignedReport): boolean
   /** Reports from before are the listener's to fetch. */
   onOpen(feedIds: readonly Hex[]): void
   /** Called once a connection has ended or fallen silent. */
@@ -68,7 +69,7 @@ export function createReportStream(config: DataStreamsConfig, { onReport, onOpen
     }
   }
 
-  /** What cannot be read counts as silence: its stream is fetched. */
+  /** Messages that cannot be read, and old reports, count as silence. */
   function hear(connection: Connection, data: string | ArrayBuffer): void {
     if (current !== connection) return
     let report: SignedReport
@@ -78,9 +79,9 @@ export function createReportStream(config: DataStreamsConfig, { onReport, onOpen
     } catch {
       return
     }
+    if (!onReport(report)) return
     expectReport(connection)
     failures = 0
-    onReport(report)
   }
 
   function expectReport(connection: Connection): void {

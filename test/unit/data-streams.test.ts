@@ -57,6 +57,20 @@ describe('the provider of signed reports', () => {
     expect(server.requests() - before).toBeLessThanOrEqual(2)
   })
 
+  it('the provider of signed reports that sends an old report again has sent nothing newer', async () => {
+    const reports = provider()
+    const [first] = (await reports.newest([NVDA])).values()
+    if (first === undefined) return expect.unreachable()
+    expect(reports.accept(first)).toBe(false)
+    now += 1
+    const [newer] = (await provider().newest([NVDA])).values()
+    if (newer === undefined) return expect.unreachable()
+    expect(reports.accept(newer)).toBe(true)
+    expect((await reports.newest([NVDA])).get(NVDA)?.report).toEqual(newer.report)
+    expect(reports.accept(first)).toBe(false)
+    expect((await reports.newest([NVDA])).get(NVDA)?.report).toEqual(newer.report)
+  })
+
   it('the provider of signed reports gives the report of the stream in session, and none while the market is closed', async () => {
     const streams = [idOf(11), idOf(12), idOf(13)]
     for (const feedId of streams) server.set(feedId, { marketStatus: 4 })
