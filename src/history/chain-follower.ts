@@ -81,7 +81,7 @@ export type ChainFollower = ReturnType<typeof createChainFollower>
 
 type Head = NonNullable<ReturnType<typeof toHeader>> & { header: NodeHeader }
 
-/** Without a finalized block of the node, one is final this far below the head, and FINAL_SECONDS old. */
+/** No block above this depth counts as final, whatever the node names: some name their newest block. */
 const MIN_FINAL_DEPTH = 64
 /** Any block this far below the head, and MAX_REORG_SECONDS old, counts as final. A longer reorg clears the index. */
 const MAX_REORG_BLOCKS = 20_000
@@ -260,8 +260,8 @@ export function createChainFollower({
     headReadAt = Date.now()
     measurePace(head)
     if (finalized !== undefined) {
-      const old = pace === 0 ? final : head.number - Math.max(MIN_FINAL_DEPTH, Math.ceil(pace * FINAL_SECONDS))
-      final = toHeader(finalized.result)?.number ?? old
+      const old = pace === 0 ? final : head.number - Math.ceil(pace * FINAL_SECONDS)
+      final = Math.min(toHeader(finalized.result)?.number ?? old, head.number - MIN_FINAL_DEPTH)
       finalityReadAt = Date.now()
     }
     final = Math.max(final, head.number - Math.max(MAX_REORG_BLOCKS, Math.ceil(pace * MAX_REORG_SECONDS)))
