@@ -153,6 +153,7 @@ export const Contributions = ({ performance: { contributions } }: ContributionsP
 function Risk({ stats }: { stats: Schema['VaultStats'] }) {
   const { maxDrawdown90d, contributions } = stats.performance
   const risks = Array.from({ length: MAX_CONTRIBUTIONS }, (_, index) => useRowRisk(contributions[index]?.agentId))
+  const isKnown = contributions.slice(0, MAX_CONTRIBUTIONS).every((_, index) => risks[index])
   const locked = risks.reduce((sum, risk) => sum + BigInt(risk?.firstLoss?.lockedUsdc ?? 0), 0n)
   return (
     <p class="prose">
@@ -165,11 +166,14 @@ function Risk({ stats }: { stats: Schema['VaultStats'] }) {
         'the share price has not fallen at the end of any day'
       )}
       ; <Percent bps={usedBps(stats)} fraction={1} /> of the assets are at risk in tokens now;{' '}
-      {locked === 0n ? (
+      {!isKnown ? (
+        'what owners have locked to pay for losses first is not known yet'
+      ) : locked === 0n ? (
         'owners have locked no shares to pay for losses first'
       ) : (
         <>
-          shares of owners worth <Usdc value={`${locked}`} /> pay for losses of their agents first
+          shares of owners worth {contributions.length > MAX_CONTRIBUTIONS && 'at least '}
+          <Usdc value={`${locked}`} /> pay for losses of their agents first
         </>
       )}
       .

@@ -64,16 +64,15 @@ function pointsUpTo({ opening, points }: Schema['EquityHistory'], risk: Schema['
   return [...before.filter(isAtEndOfInterval), last]
 }
 
-/** What the first equity would be worth at each point as shares of the vault; undefined before there is a price. */
-function benchmarkOf(points: EquityPoint[], shares: Schema['VaultStats'] | undefined): (number | undefined)[] {
-  if (shares === undefined) return []
-  const prices = [...(shares.opening ? [shares.opening] : []), ...shares.sharePrices]
+/** What the first equity would be worth at each point as shares of the vault (USDC base units), from the first price on. */
+function benchmarkOf(points: EquityPoint[], shares: Schema['VaultStats'] | undefined): (bigint | undefined)[] {
+  const prices = shares ? [...(shares.opening ? [shares.opening] : []), ...shares.sharePrices] : []
   const priceAt = ({ timestamp }: EquityPoint) =>
-    Number(prices.findLast(price => Number(price.timestamp) <= Number(timestamp))?.sharePriceUsdc)
-  const first = points.find(point => priceAt(point) > 0)
+    BigInt(prices.findLast(price => Number(price.timestamp) <= Number(timestamp))?.sharePriceUsdc ?? 0)
+  const first = points.find(point => priceAt(point) > 0n)
   if (first === undefined) return []
-  const scale = Number(first.equityUsdc) / 1e6 / priceAt(first)
-  return points.map(point => (priceAt(point) > 0 ? scale * priceAt(point) : undefined))
+  const [equity, start] = [BigInt(first.equityUsdc), priceAt(first)]
+  return points.map(point => (priceAt(point) > 0n ? (equity * priceAt(point)) / start : undefined))
 }
 
 /** The newest point of a response is at its block, which need not be the one that the page shows. */
@@ -94,7 +93,7 @@ function EquityLines({ points, shares, ...chart }: LinesProps) {
         values: points.map(({ timestamp, equityUsdc }, index) => ({
           time: Number(timestamp),
           value: Number(equityUsdc) / 1e6,
-          benchmark: benchmark[index],
+          benchmark: benchmark[index] === undefined ? undefined : Number(benchmark[index]) / 1e6,
         })),
         color: 'accent' as const,
         pane: 0 as const,
@@ -127,7 +126,7 @@ function EquityLines({ points, shares, ...chart }: LinesProps) {
             </span>
             {compared !== undefined && (
               <span class="key benchmark">
-                As shares of the vault <Usdc value={`${Math.round(compared * 1e6)}`} />
+                As shares of the vault <Usdc value={`${compared}`} />
               </span>
             )}
             <span class="key loss">
