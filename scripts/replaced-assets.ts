@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-// A tab that is open during a deploy loads scripts of the build that was replaced. They are served for another day.
+// A tab that stays open during a deploy still loads scripts of the replaced build, so they are served for another day.
 
 const KEPT_MS = 86_400_000
-/** Beside index.html: each file of assets/, with the time (epoch ms) since when no build has it, or null. */
+/** Next to index.html: maps each file of assets/ to when a build replaced it (epoch ms), or null for a current file. */
 const LIST = 'assets.json'
 
 /** Reads a file of the pages that were served until now, by its path below /app; undefined if there is none. */

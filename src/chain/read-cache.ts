@@ -14,7 +14,7 @@ export type ReadCache = {
   getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
   /** Returns whether the cache would still return this response. */
   isFresh(response: CacheableResponse): boolean
-  /** Returns whether the caller shall read this response again, because it expires soon and nobody else does. */
+  /** Returns true to one caller of a response that expires soon: that caller reads it again. */
   takeRenewal(response: CacheableResponse): boolean
   /** Drops every entry, so that this isolate reads its own writes. */
   clear(): void

@@ -29,7 +29,7 @@ const MAX_SIGNAL_WAIT_MS = 1_000
 const MAX_BY_HASH = 4
 /** Every eighth poll without a result looks up the attempts by hash: their block may have been missed. */
 const POLLS_BY_BLOCK = 8
-/** After more blocks than this since the last look, the attempts are looked up by hash too. */
+/** After more blocks than this since the last poll, the attempts are looked up by hash instead. */
 const MAX_BLOCKS_PER_POLL = 4
 const MAX_RECEIPTS_PER_BATCH = 100
 /** How many requests a node answers one after another within the time of a batch. */

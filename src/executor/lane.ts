@@ -180,7 +180,7 @@ export class Lane {
   reorgReportedAt = 0
   /** Whether a reorg took something back that was not resent since. */
   hasTakenBack = false
-  /** Used nonces without our receipt, and the head's time (Unix seconds) after which a pass looks who used them. */
+  /** Used nonces without our receipt, and the head time (Unix seconds) after which a pass finds out who used them. */
   readonly suspects = new Map<number, number>()
   /** When and how often attempts were resent, and the head at the first time. */
   readonly resends = new Map<Hex, { at: number; times: number; firstHead?: number }>()

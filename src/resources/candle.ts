@@ -43,7 +43,7 @@ export const candleList = z
       .object({ hour: change, day: change, week: change })
       .meta({ description: 'To the newest price from the one 1 hour, 24 hours, 7 days ago; basis points' }),
     volatilityBps: bps('Standard deviation of ln(close / close before) of these candles').nullable(),
-    source: z.enum(PRICE_SOURCES).meta({ description: 'Who says prices now' }),
+    source: z.enum(PRICE_SOURCES).meta({ description: 'Where the price comes from now' }),
     postsFrom: unixSeconds('Intervals below 1h exist from here on'),
     nextCursor: unixSeconds('Continues with older candles').nullable(),
     asOf,

@@ -288,7 +288,7 @@ describe('a depositor at signed prices', () => {
     expect(await read('maxRedeem')).toBeGreaterThan(0n)
   })
 
-  it('a depositor at signed prices is told by name that a vault or a symbol is unknown', async () => {
+  it('a depositor at signed prices gets an error that names an unknown vault or symbol', async () => {
     expect((await callOverHttp('getPriceReports', { vault: 'nowhere' })).body.code).toBe('VAULT_NOT_FOUND')
     expect((await callOverHttp('getPriceReports', { symbols: 'NVDA,WRONG' })).body.code).toBe('UNKNOWN_SYMBOL')
     expect((await callOverHttp('getPriceReports', {})).body).toMatchObject({ reports: [], feeds: [] })

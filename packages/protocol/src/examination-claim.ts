@@ -1,7 +1,7 @@
 /**
  * What an agent's owner says on chain of an examination: the SHA-256 of its certificate, and figures in basis points.
- * `beatsHoldingBps` is the share of the runs, `rankBps` the mean rank among random entries, and `edgeBps` the
- * probability that the Sharpe ratio is above 0 after so many variants; -1 if that is not defined.
+ * `beatsHoldingBps` is the share of runs that beat holding, `rankBps` the mean rank among random entries, and `edgeBps`
+ * the deflated Sharpe ratio: the probability of a true ratio above 0, given the number of variants; -1 if undefined.
  */
 export type ExaminationClaim = { hash: string } & Record<(typeof FIGURES)[number], number>
 

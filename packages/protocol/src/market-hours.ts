@@ -156,15 +156,9 @@ function isGoodFriday(date: Date): boolean {
 
 const newYork = new Intl.DateTimeFormat('en-US', { timeZone: 'America/New_York', timeZoneName: 'longOffset' })
 
-/** The hour that was asked for last, because a response asks for each of its tokens. Clocks change on the hour. */
-let lastOffset = { hour: Number.NaN, offset: 0 }
-
 /** Returns the offset of New York's clocks from UTC in seconds: -18000, or -14400 in summer. */
 function newYorkOffset(at: number): number {
-  const hour = Math.floor(at / HOUR)
-  if (hour === lastOffset.hour) return lastOffset.offset
   const name = newYork.formatToParts(at * 1000).find(({ type }) => type === 'timeZoneName')?.value ?? ''
   const [, sign, hours = '0', minutes = '0'] = /GMT([+-])(\d+):(\d+)/.exec(name) ?? []
-  lastOffset = { hour, offset: (sign === '-' ? -1 : 1) * (Number(hours) * HOUR + Number(minutes) * 60) }
-  return lastOffset.offset
+  return (sign === '-' ? -1 : 1) * (Number(hours) * HOUR + Number(minutes) * 60)
 }
