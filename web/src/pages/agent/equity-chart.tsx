@@ -64,7 +64,7 @@ function pointsUpTo({ opening, points }: Schema['EquityHistory'], risk: Schema['
   return [...before.filter(isAtEndOfInterval), last]
 }
 
-/** What the first equity would be worth at each point as shares of the vault (USDC base units), from the first price on. */
+/** What the first equity would be worth at each point as shares of the vault, in USDC base units. */
 function benchmarkOf(points: EquityPoint[], shares: Schema['VaultStats'] | undefined): (bigint | undefined)[] {
   const prices = shares ? [...(shares.opening ? [shares.opening] : []), ...shares.sharePrices] : []
   const priceAt = ({ timestamp }: EquityPoint) =>
