@@ -1,5 +1,6 @@
 import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { PRICE_SOURCES, type PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
+import { decodeEnvelope, type PriceReport, priceOf } from '@agent-trading-service/protocol/price-report'
 import { type Address, encodeFunctionData, type Hex, zeroAddress } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 
@@ -48,6 +49,39 @@ export function priceNeedOf(chain: KnownSources, tokens: Iterable<Address>): Pri
   const streams = sources.flatMap(({ kind, feedIds }) => (kind === 'reports' ? [feedIds] : []))
   const feeds = sources.flatMap(({ kind, token }) => (kind === 'feed' ? [token] : []))
   return streams.length + feeds.length === 0 ? undefined : { streams, feeds }
+}
+
+const ONE = 10n ** 18n
+/** From the 18 decimals of reports to the oracle's 8. */
+const REPORT_UNIT = 10n ** 10n
+
+/**
+ * Returns the price (8 decimals) that the oracle takes from a report of a token, at the multiplier that was last read;
+ * undefined if none was.
+ */
+export function reportedPrice(
+  chain: KnownSources & { memory: { multipliers: ReadonlyMap<Address, bigint> } },
+  token: Address,
+  report: PriceReport,
+): bigint | undefined {
+  const { isSharePrice } = sourceOf(chain, token)
+  const multiplier = isSharePrice ? chain.memory.multipliers.get(token) : ONE
+  return multiplier && (priceOf(report, isSharePrice) * multiplier) / (ONE * REPORT_UNIT)
+}
+
+/** Returns the prices (8 decimals) that the oracle takes from the carried reports of tokens, as far as that is known. */
+export function carriedPrices(
+  chain: Parameters<typeof reportedPrice>[0] & { carried?: CarriedPrices | undefined },
+  tokens: Iterable<Address>,
+): ReadonlyMap<Address, bigint> {
+  const reports = new Map(chain.carried?.reports.map(decodeEnvelope).map(report => [report.feedId, report]))
+  return new Map(
+    [...tokens].flatMap(token => {
+      const [report] = sourceOf(chain, token).feedIds.flatMap(feedId => reports.get(feedId) ?? [])
+      const price = report && reportedPrice(chain, token, report)
+      return price === undefined ? [] : [[token, price] as const]
+    }),
+  )
 }
 
 /** Returns the calldata of the oracle with which anyone posts prices. */

@@ -34,6 +34,8 @@ type ChainMemory = {
   /** Symbols by token, from the configuration and from reads. */
   symbols: Map<Address, string>
   decimals: Map<Address, number>
+  /** How many shares tokens stood for at the last read, with 18 decimals. */
+  multipliers: Map<Address, bigint>
   /** Tokens that a node could not call, until when they are left out (epoch ms). */
   hostileContracts: Map<Address, number>
   /** A domain is fixed in the code of its contract. */
@@ -110,6 +112,7 @@ export const createChain = (
     contractsWithCode: new Set(),
     symbols: new Map(Object.entries(chain.tokens).map(([symbol, address]) => [address, symbol])),
     decimals: new Map(),
+    multipliers: new Map(),
     hostileContracts: new Map(),
     requestQueues: new Map(),
     markets: new Map(),

@@ -110,13 +110,15 @@ export async function readWatchedPositions(
       })),
     })
     for (const { address, round, maxAge = 0n, decimals, description, multiplier } of values.tokens) {
+      const { multiplier: shares, effectiveAt } = multiplierIn(multiplier)
       if (decimals !== undefined) decimalsOf.set(address, decimals)
+      if (shares !== undefined) chain.memory.multipliers.set(address, shares)
       tokenMarkets.set(address, {
         round,
         maxAge,
         decimals: decimalsOf.get(address) ?? 18,
         calendar: descriptionFrom(description).session,
-        effectiveAt: multiplierIn(multiplier).effectiveAt,
+        effectiveAt,
       })
     }
     for (const { address, tradingPaused = false, maxPriceAge = 0n } of values.vaults)

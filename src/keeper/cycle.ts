@@ -2,6 +2,7 @@ import { PositionStatus } from '@agent-trading-service/protocol/enums'
 import { isOwnerClosing, type WatchedPosition } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
+import { carriedPrices } from '../chain/carried-prices.ts'
 import { withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
@@ -144,24 +145,36 @@ export function createCycle({
     entries: readonly PositionEntry[],
     { cursor, tokens: others = [] }: { cursor?: bigint; tokens?: readonly Address[] } = {},
   ): Promise<ReadPositions> {
-    const entriesBefore = new Map(entries.map(entry => [entry.positionId, entry]))
     const markets = [...book.markets(), ...entries, ...book.orders.held()]
     // A price that comes with the exit decides about it, so nothing is posted while nobody trades.
     const tokens = [...markets.map(({ token }) => token), ...others]
     const priced = await withHeldOrNewestPrices(chain, tokens)
+    const reached = cursor === undefined ? [] : reachedByReports(priced, new Set(tokens))
+    const entriesBefore = new Map([...entries, ...reached].map(entry => [entry.positionId, entry]))
     const watched = await readWatchedPositions(priced, {
       positionIds: [...entriesBefore.keys()],
       ...(cursor !== undefined && { cursor }),
       markets,
       tokens: others,
-      agentIds: entries.map(({ agentId }) => agentId),
+      agentIds: [...entriesBefore.values()].map(({ agentId }) => agentId),
     })
     return { ...watched, entriesBefore, batchSize: priced.carried ? MAX_BATCH_WITH_REPORTS : MAX_BATCH }
   }
 
+  /** Returns the positions whose triggers carried prices reach, so that the read of the prices reads them too. */
+  function reachedByReports(priced: TradingChain, tokens: ReadonlySet<Address>): PositionEntry[] {
+    const prices = carriedPrices(priced, tokens)
+    const deferrals = book.lastCycle()?.deferrals ?? {}
+    const reached = reachedBy(market => (deferrals[marketKey(market)] ? undefined : prices.get(market.token)))
+    return reached.flatMap(({ positionIds }) => positionIds).flatMap(id => book.entry(id) ?? [])
+  }
+
   /** Reads and evaluates the positions that a price reaches and that the first read did not contain. */
   async function evaluateReached(first: ReadPositions, now: number): Promise<Pass[]> {
-    const reached = reachedByPrice(first)
+    const reached = reachedBy(market => {
+      const exitMarket = first.marketOf(market)
+      return marketDeferralOf(exitMarket, { respectSessions }) === undefined ? exitMarket.quote.price : undefined
+    })
     const known = new Set([...first.entriesBefore.keys(), ...first.positions.map(({ positionId }) => positionId)])
     const unread = reached.flatMap(({ positionIds }) => positionIds).filter(positionId => !known.has(positionId))
     const passes = unread.length === 0 ? [] : [evaluate(await read(unread.flatMap(id => book.entry(id) ?? [])), now)]
@@ -169,21 +182,19 @@ export function createCycle({
     return passes
   }
 
-  /** Returns the positions whose triggers the prices reach: of each market the next ones, in equal shares. */
-  function reachedByPrice({ marketOf }: ReadPositions) {
+  /** Returns the positions whose triggers known prices reach: of each market the next ones, in equal shares. */
+  function reachedBy(priceIn: (market: Market) => bigint | undefined) {
     // Positions whose exit is in flight are still reached.
     const max = MAX_REACHED + book.batches().flatMap(({ positionIds }) => positionIds).length
-    const markets = book
-      .markets()
-      .filter(market => marketDeferralOf(marketOf(market), { respectSessions }) === undefined)
-    const queues = markets.map(market => {
-      const last = lastReached.get(marketKey(market)) ?? 0n
-      return book.reached(market, { price: marketOf(market).quote.price, last, limit: max })
+    const markets = book.markets().flatMap(market => {
+      const price = priceIn(market)
+      return price === undefined ? [] : [{ key: marketKey(market), market, price }]
     })
-    return inShares(queues, max).map((positionIds, index) => ({
-      key: marketKey(markets[index] as Market),
-      positionIds,
-    }))
+    const queues = markets.map(({ key, market, price }) =>
+      book.reached(market, { price, last: lastReached.get(key) ?? 0n, limit: max }),
+    )
+    const shares = inShares(queues, max)
+    return markets.map(({ key }, index) => ({ key, positionIds: shares[index] ?? [] }))
   }
 
   /**

@@ -25,7 +25,7 @@ import { createReportWatch } from './report-watch.ts'
 
 /** The interval between the starts of cycles while an exit is in flight or waits for another try. */
 const CYCLE_INTERVAL_MS = 1_000
-/** The pause after a cycle that took longer than that interval. */
+/** The pause after a cycle that took longer than that interval, unless a price has reached something meanwhile. */
 const MIN_PAUSE_MS = 250
 /** How long `runCycle` waits for transactions. Later outcomes are recorded when they arrive. */
 const OUTCOME_TIMEOUT_MS = 3_000
@@ -93,13 +93,11 @@ export class KeeperObject extends DurableObject<Env> {
     if (this.#assembled() === undefined) return
     this.#startedAt = Date.now()
     this.#hurryMs = undefined
-    const nextAt = this.#startedAt + CYCLE_INTERVAL_MS
     try {
-      const cycle = await this.#startCycle({ alwaysCompares: false })
-      if (cycle.hasDueExits) this.#hurryMs ??= CYCLE_INTERVAL_MS // the price may have passed their next rule too
-      // Exits in flight do not delay the next cycle.
-      await withDeadline(cycle.outcomes, nextAt, () => undefined)
-      if (cycle.failure !== undefined) throw cycle.failure
+      // Exits in flight do not delay the next cycle, which a price may start at once.
+      const { hasDueExits, failure } = await this.#startCycle({ alwaysCompares: false })
+      if (hasDueExits) this.#hurryMs ??= CYCLE_INTERVAL_MS // the price may have passed their next rule too
+      if (failure !== undefined) throw failure
       this.#failures = 0
       count('ats_keeper_cycles', { result: 'ok' })
     } catch (error) {
@@ -109,7 +107,7 @@ export class KeeperObject extends DurableObject<Env> {
     } finally {
       this.#reportWatch?.update()
       const interval = this.#intervalMs()
-      await this.#armBefore(Math.max(this.#startedAt + interval, Date.now() + MIN_PAUSE_MS))
+      await this.#armBefore(Math.max(this.#startedAt + interval, Date.now() + (interval > 0 ? MIN_PAUSE_MS : 0)))
     }
   }
 

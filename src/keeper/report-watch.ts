@@ -1,6 +1,6 @@
-import { isTrading, type PriceReport, priceOf } from '@agent-trading-service/protocol/price-report'
+import { isTrading, type PriceReport } from '@agent-trading-service/protocol/price-report'
 import type { Address, Hex } from 'viem'
-import { sourceOf } from '../chain/carried-prices.ts'
+import { reportedPrice, sourceOf } from '../chain/carried-prices.ts'
 import type { Chain } from '../chain/configured-chain.ts'
 import type { DataStreamsConfig } from '../config/config.ts'
 import type { PriceReports, SignedReport } from '../price-providers/data-streams.ts'
@@ -9,8 +9,6 @@ import type { Book } from './book.ts'
 
 /** Once the connection is lost, the next cycle starts this long after the last one, and fetches. */
 const LOST_DELAY_MS = 1_000
-/** From the 18 decimals of reports to the oracle's 8. */
-const REPORT_UNIT = 10n ** 10n
 
 /**
  * Keeps the newest report of each stream that the book's positions and orders depend on, and hurries the next cycle
@@ -32,7 +30,8 @@ export function createReportWatch({
   hurry(delayMs: number): void
 }) {
   let tokens = new Map<Hex, { token: Address; session: number }>()
-  const lastPrices = new Map<Address, { price: bigint; isReached: boolean }>()
+  /** Tokens whose last price reached something: the cycle that it hurried is not hurried again. */
+  const reachedTokens = new Set<Address>()
   const stream = createReportStream(config, {
     onReport,
     onOpen(feedIds) {
@@ -51,14 +50,13 @@ export function createReportWatch({
   function compare(report: PriceReport): void {
     const { token, session } = tokens.get(report.feedId) ?? {}
     if (token === undefined || session === undefined || !isTrading(report, session)) return
-    const { isSharePrice } = sourceOf(chain, token)
-    const price = priceOf(report, isSharePrice) / REPORT_UNIT
-    const last = lastPrices.get(token)
-    if (price === last?.price) return
-    // What a token stands for is read by the cycle: any other price of its share may reach one of the token.
-    const isReached = isSharePrice || isReachedBy(token, price)
-    lastPrices.set(token, { price, isReached })
-    if (isReached && (isSharePrice || !last?.isReached)) hurry(0)
+    const price = reportedPrice(chain, token, report)
+    if (price === undefined || !isReachedBy(token, price)) {
+      reachedTokens.delete(token)
+      return
+    }
+    if (!reachedTokens.has(token)) hurry(0)
+    reachedTokens.add(token)
   }
 
   const isReachedBy = (token: Address, price: bigint): boolean =>

@@ -66,6 +66,19 @@ it('a keeper fires the exit that a sent report reaches at once, without waiting 
   expect(blockNumber - said).toBeLessThanOrEqual(20n) // `npm run bench:scale` measures two
 })
 
+it('a keeper runs no cycle for reports of a share whose prices reach no exit of its token', async () => {
+  await watchedPosition()
+  await expect.poll(connections).toBe(1)
+  const evaluations: unknown[] = []
+  for (const usd of ['180.25', '179', '181.5', '178.4']) {
+    await reports.say('NVDA', { usd })
+    const time = await now()
+    await expect.poll(now).toBeGreaterThan(time + 1)
+    evaluations.push((await keeper().status()).lastEvaluation)
+  }
+  expect(new Set(evaluations.map(evaluation => JSON.stringify(evaluation))).size).toBe(1)
+})
+
 it('a keeper whose provider stalls on an open connection notices the age and fetches the reports', async () => {
   const { trader, positionId } = await watchedPosition()
   await expect.poll(connections).toBe(1)
