@@ -66,6 +66,7 @@ export async function startReportServer({
   function setFailure(how: typeof failure) {
     failure = how
     if (how === 'down') for (const socket of connections.keys()) socket.destroy()
+    if (how === undefined) pushAll() // what was held back
   }
 
   /** How often controls have changed what streams say: a report from before is not sent after one. */

@@ -36,7 +36,7 @@ export const measureOrder = (devnet: Devnet, { orderId, ...move }: PriceMove & {
   })
 
 type PriceMove = { symbol: string; priceBps: number }
-type FiringTime = { ms: number; blocks: number }
+export type FiringTime = { ms: number; blocks: number }
 
 /** Measures until there is an event with each of the ids as its first argument. */
 async function measure(
@@ -53,12 +53,20 @@ async function measure(
   const before = await readPrice()
   const after = (before * BigInt(priceBps)) / 10_000n
   const { reports } = deployment
-  const fromBlock = await client.getBlockNumber()
+  let fromBlock = await client.getBlockNumber()
   let postedIn = async () => fromBlock
   let startedAt = performance.now()
   if (reports) {
-    const body = JSON.stringify({ price: `${after * REPORT_UNIT}` })
-    await (await fetch(`${reports.url}/test/${symbol}`, { method: 'POST', body })).text()
+    const control = async (name: string, body: object) =>
+      (await fetch(`${reports.url}/test/${name}`, { method: 'POST', body: JSON.stringify(body) })).text()
+    const { timestamp } = await client.getBlock()
+    // A stream has one report a second: the new price is observed in a second of which none was sent.
+    await control('failure', { how: 'stalled' })
+    while ((await client.getBlock()).timestamp < timestamp + 2n) await sleep(POLL_MS)
+    await control(symbol, { price: `${after * REPORT_UNIT}` })
+    fromBlock = await client.getBlockNumber()
+    startedAt = performance.now()
+    await control('failure', {})
   } else {
     const posting = devnet.setPrice(symbol, `${Number(after) / Number(parseUnits('1', 8))}`)
     while ((await readPrice()) === before) await sleep(POLL_MS)

@@ -13,7 +13,7 @@ import { type BenchAgent, registerAgents } from '../../bench/signed-intents.ts'
 import { bundleWorker, startWorkerd, type Workerd } from '../../bench/workerd.ts'
 import { startDevnet } from '../../devnet/index.ts'
 import { unlimitedGas, workerVars } from '../../devnet/worker-vars.ts'
-import { measureExits, measureOrder } from './exit-times.ts'
+import { type FiringTime, measureExits, measureOrder } from './exit-times.ts'
 import { createOrderPlacer, type PlacedOrder } from './order-copies.ts'
 import { answerForCopies } from './position-copies.ts'
 import type { KeeperCounters } from './worker.ts'
@@ -74,7 +74,7 @@ say(machine)
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-scale-'))
 const bundle = await bundleWorker(join(import.meta.dirname, 'worker.ts'), folder)
 const isReports = values.source === 'reports'
-const devnet = await startDevnet({ priceSource: isReports ? 'reports' : 'updater' })
+const devnet = await startDevnet({ priceSource: isReports ? 'reports' : 'updater', emptyBlockMs: 1_000 * BLOCK_SECONDS })
 const anvil = childOf(process.pid, 'anvil')
 const proxy = await startCountingProxy(devnet.rpcUrl)
 const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, RPC_URL: proxy.url }
@@ -139,17 +139,16 @@ async function measureRow(size: number, index: number) {
     const comparison = await measureComparison(counters, size)
     say(`${size}: comparison ${JSON.stringify(comparison)}`)
     const triggers = triggerAgents.shift()
-    const times = triggers
-      ? await Promise.all(
-          TRIGGER_SYMBOLS.map((symbol, index) =>
-            measureExits(devnet, {
-              symbol,
-              priceBps: triggers.round.priceBps,
-              positionIds: [triggers.firstId + index],
-            }),
-          ),
+    const times: FiringTime[] = []
+    if (triggers)
+      for (const [index, symbol] of TRIGGER_SYMBOLS.entries())
+        times.push(
+          await measureExits(devnet, {
+            symbol,
+            priceBps: triggers.round.priceBps,
+            positionIds: [triggers.firstId + index],
+          }),
         )
-      : []
     say(`${size}: one trigger ${JSON.stringify(times)}`)
     const order = await orders.place(orderAgents[index] as BenchAgent, NEAR_BPS)
     await sendOrders(workerd, [order])
