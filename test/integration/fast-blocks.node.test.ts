@@ -82,11 +82,11 @@ async function post(): Promise<number> {
   return Number((await readPosts(await newestBlock())).at(-1)?.blockNumber)
 }
 
-it('an index that is watched asks a node for fewer than one call in five blocks', async () => {
+it('an index that is watched asks a node for at most one call a second', async () => {
   const { proxy, follow } = await openIndexer(profiles['no-overrides'])
   const [calls, block] = [callsOf(proxy), await newestBlock()]
   await follow(OBSERVED_SECONDS)
-  expect((callsOf(proxy) - calls) / ((await newestBlock()) - block)).toBeLessThan(0.2)
+  expect((callsOf(proxy) - calls) / ((await newestBlock()) - block)).toBeLessThan(0.11)
   await proxy.stop()
 })
 
