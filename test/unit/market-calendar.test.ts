@@ -65,6 +65,19 @@ describe('the equity market', () => {
     expect(hours('2026-11-22T12:00:00-05:00', 'continuous')).toEqual(['continuous', undefined])
   })
 
+  it('the opening bell follows the clocks of New York from 2007 to 2060', () => {
+    const clock = new Intl.DateTimeFormat('en-GB', { timeZone: 'America/New_York', timeStyle: 'short' })
+    for (let day = at('2007-01-01T00:00:00Z'); day < at('2061-01-01T00:00:00Z'); day += 86_400)
+      for (const time of [day + 13.5 * 3_600, day + 14.5 * 3_600]) {
+        const { session } = marketHours('us-equity-24-5', time)
+        const before = marketHours('us-equity-24-5', time - 1).session
+        if (session === 'closed') continue // a holiday
+        const wall = clock.format(time * 1000)
+        const expected = { '08:30': ['pre', 'pre'], '09:30': ['pre', 'regular'], '10:30': ['regular', 'regular'] }[wall]
+        expect([time, before, session]).toEqual([time, ...(expected ?? [])])
+      }
+  })
+
   it('the equity market has the sessions, holidays and early closes of exchange-calendars from 2020 to 2035', () => {
     const closed = new Set(nyse.closedWeekdays)
     const early = new Set(nyse.earlyCloses)

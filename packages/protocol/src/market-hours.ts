@@ -154,11 +154,18 @@ function isGoodFriday(date: Date): boolean {
   return date.getTime() === easter - 2 * DAY * 1000
 }
 
-const newYork = new Intl.DateTimeFormat('en-US', { timeZone: 'America/New_York', timeZoneName: 'longOffset' })
-
-/** Returns the offset of New York's clocks from UTC in seconds: -18000, or -14400 in summer. */
+/**
+ * Returns the offset of New York's clocks from UTC in seconds. Daylight-saving time lasts from the second Sunday of
+ * March to the first of November, and changes at 02:00 of the clocks until then (15 U.S.C. 260a).
+ */
 function newYorkOffset(at: number): number {
-  const name = newYork.formatToParts(at * 1000).find(({ type }) => type === 'timeZoneName')?.value ?? ''
-  const [, sign, hours = '0', minutes = '0'] = /GMT([+-])(\d+):(\d+)/.exec(name) ?? []
-  return (sign === '-' ? -1 : 1) * (Number(hours) * HOUR + Number(minutes) * 60)
+  const year = new Date(at * 1000).getUTCFullYear()
+  const isSummer = at >= sundayFrom(year, 2, 8) + 7 * HOUR && at < sundayFrom(year, 10, 1) + 6 * HOUR
+  return (isSummer ? -4 : -5) * HOUR
+}
+
+/** Returns the start of the first Sunday of a month from a day on, as UTC. */
+function sundayFrom(year: number, month: number, day: number): number {
+  const first = new Date(Date.UTC(year, month, day))
+  return first.getTime() / 1000 + ((7 - first.getUTCDay()) % 7) * DAY
 }
