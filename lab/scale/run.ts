@@ -74,7 +74,10 @@ say(machine)
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-scale-'))
 const bundle = await bundleWorker(join(import.meta.dirname, 'worker.ts'), folder)
 const isReports = values.source === 'reports'
-const devnet = await startDevnet({ priceSource: isReports ? 'reports' : 'updater', emptyBlockMs: 1_000 * BLOCK_SECONDS })
+const devnet = await startDevnet({
+  priceSource: isReports ? 'reports' : 'updater',
+  emptyBlockMs: 1_000 * BLOCK_SECONDS,
+})
 const anvil = childOf(process.pid, 'anvil')
 const proxy = await startCountingProxy(devnet.rpcUrl)
 const vars = { ...workerVars(devnet.deployment), ...unlimitedGas, RPC_URL: proxy.url }

@@ -39,6 +39,8 @@ export const toPriceSource = (source: (Omit<PriceSource, 'kind'> & { kind: numbe
 /** What a chain has shown about the sources of prices. */
 type KnownSources = { memory: { priceSources: { byToken: ReadonlyMap<Address, PriceSource> } } }
 
+type KnownMultipliers = KnownSources & { memory: { multipliers: ReadonlyMap<Address, bigint> } }
+
 /** Returns a token's source as it was last read. */
 export const sourceOf = ({ memory }: KnownSources, token: Address): PriceSource =>
   memory.priceSources.byToken.get(token) ?? UPDATER
@@ -59,19 +61,15 @@ const REPORT_UNIT = 10n ** 10n
  * Returns the price (8 decimals) that the oracle takes from a report of a token, at the multiplier that was last read;
  * undefined if none was.
  */
-export function reportedPrice(
-  chain: KnownSources & { memory: { multipliers: ReadonlyMap<Address, bigint> } },
-  token: Address,
-  report: PriceReport,
-): bigint | undefined {
+export function reportedPrice(chain: KnownMultipliers, token: Address, report: PriceReport): bigint | undefined {
   const { isSharePrice } = sourceOf(chain, token)
   const multiplier = isSharePrice ? chain.memory.multipliers.get(token) : ONE
   return multiplier && (priceOf(report, isSharePrice) * multiplier) / (ONE * REPORT_UNIT)
 }
 
-/** Returns the prices (8 decimals) that the oracle takes from the carried reports of tokens, as far as that is known. */
+/** Returns the prices (8 decimals) that the oracle takes from carried reports, of the tokens for which that is known. */
 export function carriedPrices(
-  chain: Parameters<typeof reportedPrice>[0] & { carried?: CarriedPrices | undefined },
+  chain: KnownMultipliers & { carried?: CarriedPrices | undefined },
   tokens: Iterable<Address>,
 ): ReadonlyMap<Address, bigint> {
   const reports = new Map(chain.carried?.reports.map(decodeEnvelope).map(report => [report.feedId, report]))
