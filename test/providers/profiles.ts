@@ -33,6 +33,8 @@ export type ProviderProfile = {
   l1Gas: { normal: number; spike: number }
   /** The milliseconds between two blocks, with transactions or without. */
   blockMs: number
+  /** Where prices come from: nothing is posted for signed reports. */
+  priceSource?: 'reports'
   /** The chain makes blocks only for transactions, and its clock stands still in between. */
   isQuiet: boolean
 }
@@ -114,6 +116,7 @@ export const profiles = {
     stateBlocks: 1_800,
     finalizedBlocks: 7_800,
     blockMs: 100,
+    priceSource: 'reports',
   },
 } as const satisfies Record<string, ProviderProfile>
 

@@ -38,8 +38,8 @@ const POLL_MS = 100
 /** Starts a chain at the pace of the profile, a provider in front of it and the service. */
 export async function startProviderRig(start: StartService, { name, seed }: { name: ProviderName; seed: number }) {
   let profile: ProviderProfile = profiles[name]
-  const { blockMs } = profile
-  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs, emptyBlockMs: blockMs })
+  const { blockMs, priceSource } = profile
+  const devnet = await startDevnet({ chainId: CHAIN_ID, blockMs, emptyBlockMs: blockMs, priceSource })
   devnet.marketMaker.pause()
   const { client, deployment } = devnet
   const proxy = await startProviderProxy(devnet.rpcUrl, { profile, seed })
