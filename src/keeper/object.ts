@@ -95,20 +95,27 @@ export class KeeperObject extends DurableObject<Env> {
     this.#hurryMs = undefined
     try {
       // Exits in flight do not delay the next cycle, which a price may start at once.
-      const { hasDueExits, failure } = await this.#startCycle({ alwaysCompares: false })
+      const { outcomes, hasDueExits, failure } = await this.#startCycle({ alwaysCompares: false })
       if (hasDueExits) this.#hurryMs ??= CYCLE_INTERVAL_MS // the price may have passed their next rule too
       if (failure !== undefined) throw failure
       this.#failures = 0
-      count('ats_keeper_cycles', { result: 'ok' })
+      outcomes.then(
+        () => count('ats_keeper_cycles', { result: 'ok' }),
+        error => this.#recordFailure(error),
+      )
     } catch (error) {
-      this.#failures++
-      count('ats_keeper_cycles', { result: 'failed' })
-      logFailure('keeper failure', error)
+      this.#recordFailure(error)
     } finally {
       this.#reportWatch?.update()
       const interval = this.#intervalMs()
       await this.#armBefore(Math.max(this.#startedAt + interval, Date.now() + (interval > 0 ? MIN_PAUSE_MS : 0)))
     }
+  }
+
+  #recordFailure(error: unknown): void {
+    this.#failures++
+    count('ats_keeper_cycles', { result: 'failed' })
+    logFailure('keeper failure', error)
   }
 
   /** Runs one cycle and waits for its exits and for earlier cycles' exits. A call during a cycle joins it. */
