@@ -1,3 +1,4 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
@@ -49,8 +50,8 @@ type ValuesOf<Tree> =
       ? { [name in keyof Tree]: ValuesOf<Tree[name]> }
       : Tree
 
-/** The values of a tree, and the block they are of. */
-type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree> }
+/** The values of a tree, the block they are of, and the carried prices that the oracle did not refuse. */
+type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree>; carried: CarriedPrices | undefined }
 
 /** A call that must succeed: `readTree` throws CallFailed if it reverts. */
 export const call = <const abi extends Abi, name extends ContractFunctionName<abi>>(
@@ -154,12 +155,13 @@ export async function readTree<const Tree extends CallTree>(
   const reading = readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
     const returnedResults = parseResults(returned, kept.length).values()
     const results = calls.map(each => (isKept(each) ? returnedResults.next().value : FAILED) ?? FAILED).values()
-    fillIn(prices, results)
+    const { reports, feeds } = fillIn(prices, results) as ValuesOf<typeof prices>
+    const carried = chain.carried && { reports: takenOf(reports), feeds: takenOf(feeds) }
     const { number, timestamp, chainId, arbitrumNumber } = fillIn(head, results) as ValuesOf<typeof head>
     if (Number(chainId) !== chain.id) throw unreachable(`the node is on chain ${chainId}`)
     const block: Block = { number: arbitrumNumber ?? number, timestamp }
     if (at && block.number !== at.number) throw unreachable(`the node shows block ${block.number}`)
-    const reading: unknown = { block, values: fillIn(tree, results) }
+    const reading: unknown = { block, values: fillIn(tree, results), carried }
     remember(chain, fillIn(sources, results) as ValuesOf<typeof sources>)
     return reading as TreeReading<Tree>
   })
@@ -174,14 +176,21 @@ const SOURCES_MS = 15_000
 
 const oracleOf = ({ contracts }: Chain) => ({ address: contracts.PriceOracle, abi: priceOracleAbi })
 
-/** The calls that bring prices along. What the oracle refuses, the reads do without. */
-function carriedCalls(chain: Chain): ContractCall<unknown>[] {
+/**
+ * The calls that bring prices along, each by itself: what the oracle refuses of one token, the reads do without, and
+ * have the prices of all others.
+ */
+function carriedCalls(chain: Chain) {
   const { reports, feeds } = chain.carried ?? NO_PRICES
-  return [
-    ...(reports.length > 0 ? [optional(call(oracleOf(chain), 'postReports', [reports]))] : []),
-    ...(feeds.length > 0 ? [optional(call(oracleOf(chain), 'syncFeeds', [feeds]))] : []),
-  ]
+  const oracle = oracleOf(chain)
+  return {
+    reports: reports.map(price => ({ price, result: attempt(call(oracle, 'postReports', [[price]])) })),
+    feeds: feeds.map(price => ({ price, result: attempt(call(oracle, 'syncFeeds', [[price]])) })),
+  }
 }
+
+const takenOf = (prices: readonly { price: Hex; result: CallAttempt<unknown> }[]): Hex[] =>
+  prices.flatMap(({ price, result }) => (result.revertData === undefined ? [price] : []))
 
 /** The calls that read where prices come from, when it is time: they cost no request of their own. */
 function sourceCalls(chain: Chain) {

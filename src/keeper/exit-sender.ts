@@ -1,3 +1,4 @@
+import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import {
   type DecodedExitStatus,
   decodeExitRevert,
@@ -74,13 +75,14 @@ export function createExitSender({
       chain,
       positions.map(({ token }) => token),
     )
-    const passing = await passingOf(positions, watched, priced)
-    if (passing === undefined) {
+    const simulated = await passingOf(positions, watched, priced)
+    if (simulated === undefined) {
       // The node cannot run this batch. Halving it isolates the exit at fault from the others.
       const half = Math.ceil(positions.length / 2)
       await Promise.all([fire(positions.slice(0, half), watched), fire(positions.slice(half), watched)])
       return
     }
+    const { passing, carried } = simulated
     const batches = takesBatches && passing.length > 0 ? [passing] : passing.map(position => [position])
     await Promise.all(
       batches.map(batch =>
@@ -89,7 +91,7 @@ export function createExitSender({
           positionIds: batch.map(({ positionId }) => positionId),
           deadline: nowAt(block) + DEADLINE_SECONDS,
           takesBatches,
-          prices: priced.carried,
+          prices: carried,
           evaluations: batch.map(position => evaluationOf(watched, position)),
         }),
       ),
@@ -97,30 +99,30 @@ export function createExitSender({
   }
 
   /**
-   * Returns the positions whose simulated exit passes and records why others fail; undefined to try smaller batches.
+   * Returns the positions whose simulated exit passes, with the prices that the oracle takes, and records why others
+   * fail; undefined to try smaller batches.
    */
   async function passingOf(
     positions: WatchedPosition[],
     { takesBatches, block, marketOf }: WatchedPositions,
     priced: TradingChain,
-  ): Promise<WatchedPosition[] | undefined> {
+  ): Promise<{ passing: WatchedPosition[]; carried: CarriedPrices | undefined } | undefined> {
     const positionIds = positions.map(({ positionId }) => positionId)
     const time = { at: block.timestamp, now: nowAt(block) }
-    const statuses = await simulateExits(priced, positionIds, takesBatches).catch((error: unknown) => {
+    const simulated = await simulateExits(priced, positionIds, takesBatches).catch((error: unknown) => {
       if (positions.length > 1) return undefined
       const refusal = error instanceof Refusal ? error : refuse('INTERNAL')
       for (const entry of positionIds.flatMap(id => book.entry(id) ?? [])) put(failedEntry(entry, refusal.body, time))
-      return []
+      return { statuses: [], carried: undefined }
     })
-    return (
-      statuses &&
-      positions.filter((position, index) => {
-        const status = statuses[index]
-        if (status && isWorthSending(status, position, time.now)) return true
-        if (status) recordUnexecuted(position.positionId, status, time, marketOf(position))
-        return false
-      })
-    )
+    if (simulated === undefined) return undefined
+    const passing = positions.filter((position, index) => {
+      const status = simulated.statuses[index]
+      if (status && isWorthSending(status, position, time.now)) return true
+      if (status) recordUnexecuted(position.positionId, status, time, marketOf(position))
+      return false
+    })
+    return { passing, carried: simulated.carried }
   }
 
   function recordOutcome(batch: ExitBatch, outcome: Exclude<RelayOutcome, { state: 'unknown' }>) {
@@ -182,25 +184,32 @@ export function createExitSender({
   return { fire, resume }
 }
 
-/** Returns what the router would do with each position now, from one `eth_call`. Throws CHAIN_UNREACHABLE. */
+/**
+ * Returns what the router would do with each position now, and the carried prices that the oracle takes, from one
+ * `eth_call`. Throws CHAIN_UNREACHABLE.
+ */
 export async function simulateExits(
   chain: TradingChain,
   positionIds: readonly bigint[],
   takesBatches: boolean,
-): Promise<DecodedExitStatus[]> {
+): Promise<{ statuses: DecodedExitStatus[]; carried: CarriedPrices | undefined }> {
   if (!takesBatches) {
-    const { values } = await readTree(
+    const { values, carried } = await readTree(
       chain,
       positionIds.map(id => attempt(call(tradeRouter(chain), 'executeExit', [id]))),
     )
-    return values.map(({ revertData }) =>
-      revertData === undefined ? { status: 'executed', revertData } : decodeExitRevert(revertData),
+    const statuses = values.map(({ revertData }) =>
+      revertData === undefined ? ({ status: 'executed', revertData } as const) : decodeExitRevert(revertData),
     )
+    return { statuses, carried }
   }
-  const { values: batch } = await readTree(chain, attempt(call(tradeRouter(chain), 'executeExits', [positionIds])))
-  if (batch.value === undefined) return positionIds.map(() => ({ status: 'failed', revertData: batch.revertData }))
-  const [statuses, reasons] = batch.value
-  return positionIds.map((_, index) => decodeExitStatus(statuses[index], reasons[index]))
+  const { values, carried } = await readTree(chain, attempt(call(tradeRouter(chain), 'executeExits', [positionIds])))
+  const { value: batch, revertData } = values
+  const statuses = positionIds.map(
+    (_, index): DecodedExitStatus =>
+      batch ? decodeExitStatus(batch[0][index], batch[1][index]) : { status: 'failed', revertData },
+  )
+  return { statuses, carried }
 }
 
 /** Returns the call that executes exits: the batch, or the single exit if the router does not support batches. */

@@ -258,7 +258,7 @@ export function createOrderCycle({
       chain,
       orders.map(({ token }) => token),
     )
-    const { block, values } = await readTree(priced, {
+    const { block, values, carried } = await readTree(priced, {
       agents: orders.map(({ agentId }) => call(agentRegistry(chain), 'getAgent', [agentId])),
       papers: orders.map(({ agentId }) => paperReads(chain, agentId)),
       // Before the orders change it.
@@ -277,7 +277,7 @@ export function createOrderCycle({
     const simulated = entries.map((entry, index) => ({
       entry,
       block,
-      carried: priced.carried,
+      carried,
       agent: values.agents[index] as AgentRecord,
       paperPositions: paperPositions[index] ?? 0,
       reason: executed[index] ? undefined : (reasons[index] ?? '0x'),

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { NO_PRICES } from '../chain/carried-prices.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { provenTokensOf, withNewestPrices } from '../chain/newest-prices.ts'
+import { readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { tokensBySymbols } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
@@ -80,7 +81,9 @@ export const getPriceReports = defineOperation(
   async ({ chain }, { vault, symbols = [] }) => {
     const { block, registered } = await readVaultsAndTokens(chain)
     const held = vault === undefined ? [] : await provenTokensOf(chain, findVault(registered, vault).address)
-    const { carried } = await withNewestPrices(chain, [...held, ...(await tokensBySymbols(chain, symbols))])
+    const priced = await withNewestPrices(chain, [...held, ...(await tokensBySymbols(chain, symbols))])
+    // What the oracle refuses of one token would revert a call that could do without it.
+    const { carried } = priced.carried ? await readTree(priced, {}) : priced
     const { reports, feeds } = carried ?? NO_PRICES
     return { reports: [...reports], feeds: [...feeds], asOf: presentAsOf(block) }
   },

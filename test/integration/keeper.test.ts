@@ -959,8 +959,9 @@ describe('a router without batches', () => {
       functionName: 'positionCount',
     })
     const requests = countRequests()
-    const verdicts = await simulateExits(onChain, [BigInt(due.positionId), BigInt(rest.positionId), count + 1n], false)
-    expect(verdicts.map(({ status }) => status)).toEqual(['executed', 'notDue', 'notOpen'])
+    const ids = [BigInt(due.positionId), BigInt(rest.positionId), count + 1n]
+    const { statuses } = await simulateExits(onChain, ids, false)
+    expect(statuses.map(({ status }) => status)).toEqual(['executed', 'notDue', 'notOpen'])
     expect(requests).toEqual(['eth_call'])
     await due.moveTo(1)
   })

@@ -14,7 +14,7 @@ import {
   zeroAddress,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import bytecode from '../../contracts/bytecode.json' with { type: 'json' }
 import chainlink from '../../contracts/chainlink.json' with { type: 'json' }
 import { blockUptimeFeedAbi } from '../../contracts-abi/block-uptime-feed.ts'
@@ -192,6 +192,66 @@ describe('an exit at a signed price', () => {
     await runCycle(keeper())
     await runCycle(keeper())
     expect((await automation(trader, positionId)).lastOutcome?.outcome).toBe('notReached')
+  })
+})
+
+describe('an exit next to a token whose report the oracle refuses', () => {
+  afterEach(async () => {
+    await reports.say('AAPL', { usd: '271.4' })
+    await chain.setPrice('AAPL', '271.4')
+  })
+  /** Lets the stream of AAPL say a price that the oracle refuses, after a stored one that is due. */
+  async function refuseReportsOfApple(usdBefore: string) {
+    await reports.say('AAPL', { usd: usdBefore })
+    await untilAfter((await stored(deployment.tokens.AAPL as Hex)).observedAt)
+    await postAs([await reports.newest('AAPL')])
+    await reports.say('AAPL', { usd: '0' })
+    await untilAfter((await stored(deployment.tokens.AAPL as Hex)).observedAt)
+  }
+  const outcomeOf = async (trader: Trader, positionId: string) =>
+    (await automation(trader, positionId)).lastOutcome?.outcome
+  const untilExecuted = (trader: Trader, positionId: string) =>
+    expect
+      .poll(async () => {
+        await runCycle(keeper())
+        return outcomeOf(trader, positionId)
+      })
+      .toBe('executed')
+
+  it('an exit next to a token whose report the oracle refuses fires at its own report', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { usdcAmount: '90', exits: '-800:10000' })
+    const other = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '90', exits: '-800:10000' })
+    await runCycle(keeper())
+    await refuseReportsOfApple('271.4')
+    await reports.say('NVDA', { usd: '160' })
+    await untilExecuted(trader, positionId)
+    expect(await outcomeOf(trader, other)).not.toBe('executed')
+  })
+
+  it('an exit next to a token whose report the oracle refuses is sent together with one at a stored price', async () => {
+    const trader = await newTrader()
+    const positionId = await openPosition(trader, { usdcAmount: '90', exits: '-800:10000' })
+    const other = await openPosition(trader, { symbol: 'AAPL', usdcAmount: '90', exits: '-800:10000' })
+    await runCycle(keeper())
+    await refuseReportsOfApple('240')
+    await reports.say('NVDA', { usd: '160' })
+    await untilExecuted(trader, positionId)
+    await untilExecuted(trader, other)
+  })
+
+  it('a depositor next to a token whose report the oracle refuses gets the other reports', async () => {
+    const trader = await newTrader({ vault: FRONTIER })
+    await openPosition(trader, { usdcAmount: '50', exits: '-800:10000' })
+    await openPosition(trader, { symbol: 'TSLA', usdcAmount: '50', exits: '-800:10000' })
+    const newest = async () => (await callOverHttp('getPriceReports', { vault: 'frontier' })).body.reports.length
+    const before = await newest()
+    await reports.say('TSLA', { usd: '0' })
+    try {
+      await expect.poll(newest).toBe(before - 1)
+    } finally {
+      await reports.say('TSLA', { usd: '421.3' })
+    }
   })
 })
 
