@@ -23,7 +23,7 @@ const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
   src: 863,
-  'src/chain': 4_972,
+  'src/chain': 5_024,
   'src/config': 981,
   'src/crypto': 373,
   'src/doctor': 855,
@@ -39,16 +39,16 @@ const LINES: Record<string, number> = {
   'src/live': 2_924,
   'src/mcp': 2_548,
   'src/metrics': 602,
-  'src/operations': 7_365,
+  'src/operations': 7_391,
   'src/payments': 1_511,
   'src/price-providers': 546,
   'src/readiness': 457,
   'src/requests': 209,
-  'src/resources': 3_756,
+  'src/resources': 3_801,
   'src/rpc': 2_430,
   'src/scheduled': 495,
   'src/webhooks': 1_027,
-  'packages/protocol': 6_432,
+  'packages/protocol': 6_765,
   'packages/client': 3_461,
   'packages/cli': 11_267,
   'packages/python': 6_523,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_226,
   lab: 1_694,
   rehearsal: 4_411,
-  test: 62_195,
+  test: 62_495,
   scripts: 6_882,
 }
 

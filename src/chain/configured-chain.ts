@@ -52,6 +52,8 @@ type ChainMemory = {
   markets: Map<Address, { fees: readonly number[]; price: bigint; decimals: number }>
   /** Where the prices of the known tokens come from, and when that was read (epoch ms). Changes are public for days. */
   priceSources: { readAt: number; byToken: Map<Address, PriceSource> }
+  /** What the chain names, by address in lower case, and when that was read (epoch ms). */
+  named?: { readAt: number; byAddress: ReadonlyMap<string, { name: string; contract?: string }> }
   /** When the provider of reports last failed a read that went on without it (epoch ms). */
   reportFailureAt?: number
   /** A guess, by position: a reorg may give its id away again. */

@@ -19,14 +19,17 @@ export type Transaction = {
   from: Address
   to: Address | null
   block: { number: bigint; timestamp: bigint; confirmations: bigint; success: boolean } | undefined
+  /** Undefined if the node no longer has the transaction, but its receipt. */
+  input: Hex | undefined
+  logs: readonly NodeLog[]
   /** Revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
   revertData: Hex | undefined
-  /** What a replay costs the node, and the characters of the data in the logs: strangers choose both. */
+  /** What a replay costs the node, and the characters of calldata and of the data in the logs: strangers choose both. */
   gasUsed: bigint
-  logCharacters: number
+  characters: number
 }
 
-const PENDING = { block: undefined, revertData: undefined, gasUsed: 0n, logCharacters: 0 }
+const PENDING = { block: undefined, revertData: undefined, gasUsed: 0n, characters: 0, logs: [] }
 
 /** Returns a transaction, or undefined when the node does not know it. Throws CHAIN_UNREACHABLE. */
 export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transaction | undefined> {
@@ -39,7 +42,9 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
   const isLate = first === null && transaction !== null && transaction.blockNumber !== null
   const receipt = isLate ? await rpc.read(requestedReceipt, isPresent) : first
   if (receipt === null)
-    return transaction === null ? undefined : { hash, from: transaction.from, to: transaction.to, ...PENDING }
+    return transaction === null
+      ? undefined
+      : { hash, from: transaction.from, to: transaction.to, input: transaction.input, ...PENDING }
 
   const success = receipt.status === '0x1'
   const number = BigInt(receipt.blockNumber)
@@ -58,9 +63,11 @@ export async function findTransaction({ rpc }: Chain, hash: Hex): Promise<Transa
       confirmations: newest >= number ? newest - number + 1n : 1n,
       success,
     },
+    input: transaction?.input,
+    logs: receipt.logs,
     revertData,
     gasUsed: BigInt(receipt.gasUsed),
-    logCharacters: receipt.logs.reduce((sum, { data }) => sum + data.length, 0),
+    characters: receipt.logs.reduce((sum, { data }) => sum + data.length, transaction?.input.length ?? 0),
   }
 }
 

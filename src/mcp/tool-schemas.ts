@@ -35,10 +35,10 @@ const COMMON_INPUTS = [
 const isKnown = (text: unknown, name = '') =>
   COMMON_INPUTS.includes(name) || `${text}`.replaceAll(' ', '').toLowerCase() === name.toLowerCase()
 
-/** Output fields that most responses have and the instructions explain. */
+/** Output fields that most responses have and the instructions explain, or that explain themselves. */
 const COMMON_OUTPUTS = [
   ...['asOf', 'lagBlocks', 'total', 'warnings', 'serverTime', 'suggestedDeadline'],
-  ...['blockNumber', 'fill', 'realizedPnlUsdc', 'pendingRules'],
+  ...['blockNumber', 'calls', 'effects', 'fill', 'realizedPnlUsdc', 'pendingRules'],
 ]
 
 /** Descriptions that mark untrusted text stay at any depth. */

@@ -3,7 +3,9 @@ import { type Hex, isAddressEqual } from 'viem'
 import { z } from 'zod'
 import { chargeBeforeReading } from '../call.ts'
 import type { ChainContext } from '../chain/chain-context.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { readReceiptLogs } from '../chain/find-transaction.ts'
+import { readKnownAddresses } from '../chain/known-addresses.ts'
 import { signedTradeIn } from '../chain/signed-trade.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
@@ -12,6 +14,7 @@ import type { IntentRecord } from '../executor/intent-record.ts'
 import { includedAttempt, presentIntentRecord } from '../executor/present-intent.ts'
 import { agentOfGroup } from '../executor/requester.ts'
 import { readTradeResult } from '../intents/trade-result.ts'
+import { presentCall } from '../resources/described-call.ts'
 import { digest, intentStatus, presentSignedTrade, presentTradeResult } from '../resources/intent-status.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import { defineOperation } from './define-operation.ts'
@@ -48,6 +51,7 @@ export const getIntent = defineOperation(
     return {
       ...status,
       ...(signed && { signed }),
+      ...(await describeRelayed(context.chain, record)),
       ...(mined && logs && (await readResult(context, record, { hash: mined.hash, logs }))),
     }
   },
@@ -70,6 +74,12 @@ async function readSigned({ chain, config }: ChainContext, { call }: IntentRecor
       .then(symbolOf => symbolOf(token))
       .catch(() => token))
   return presentSignedTrade(signed, symbol)
+}
+
+/** Says what the call that carries a signed message asks for; nothing if the executor kept no calldata. */
+async function describeRelayed(chain: Chain, { call }: IntentRecord) {
+  if (call === undefined || call.data === '0x') return {}
+  return { calls: presentCall(call.to, call.data, await readKnownAddresses(chain)) }
 }
 
 /** Returns the ids that a transaction's events name, and what a trade did. */

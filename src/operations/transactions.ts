@@ -1,10 +1,13 @@
 import { getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 import { chargeBeforeReading, chargeSpent } from '../call.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { findTransaction, type Transaction } from '../chain/find-transaction.ts'
+import { readKnownAddresses } from '../chain/known-addresses.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
+import { describedCalls, describedEffects, presentCall, presentEffects } from '../resources/described-call.ts'
 import { addressOut, digits, hashOut, txHash, unixSeconds } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -17,6 +20,8 @@ const transactionStatus = z
     confirmations: digits('Blocks from its own to the newest, inclusive').optional(),
     from: addressOut,
     to: addressOut.nullable().meta({ description: 'Null for a contract creation' }),
+    calls: describedCalls.optional(),
+    effects: describedEffects.optional(),
     error: z
       .object({ code: z.string(), message: z.string() })
       .optional()
@@ -67,8 +72,15 @@ const GAS_PER_READ = 1_000_000n
 const CHARACTERS_PER_READ = 16 * 1024
 
 /** Returns as how many further reads a transaction counts: its sender decides what reading it costs. */
-const readsOf = ({ gasUsed, logCharacters }: Transaction, { success }: NonNullable<Transaction['block']>): number =>
-  Number(success ? 0n : gasUsed / GAS_PER_READ) + Math.floor(logCharacters / CHARACTERS_PER_READ)
+const readsOf = ({ gasUsed, characters }: Transaction, { success }: NonNullable<Transaction['block']>): number =>
+  Number(success ? 0n : gasUsed / GAS_PER_READ) + Math.floor(characters / CHARACTERS_PER_READ)
+
+/** Says what a transaction asked of the deployment's contracts, and what came of it. */
+async function describeTransaction(chain: Chain, { to, input, logs }: Transaction) {
+  if (to === null || input === undefined || input === '0x') return {}
+  const known = await readKnownAddresses(chain)
+  return { calls: presentCall(to, input, known), effects: presentEffects(logs, known) }
+}
 
 export const getTransaction = defineOperation(
   {
@@ -83,7 +95,7 @@ export const getTransaction = defineOperation(
     tag: 'Transactions',
     summary: 'Get the status of a transaction',
     description:
-      'Tells whether a transaction is pending, succeeded or reverted, and why it reverted. A transaction that the executor replaced stays pending and names its successor in `replacedBy`. A transaction that the executor signed is pending even while no node knows it.',
+      'Tells whether a transaction is pending, succeeded or reverted, and why it reverted; of a call of this deployment also what it asked for and what came of it, in words. A transaction that the executor replaced stays pending and names its successor in `replacedBy`. A transaction that the executor signed is pending even while no node knows it.',
     params: z.object({ txHash }),
     output: transactionStatus,
     errors: [404, 502],
@@ -92,13 +104,17 @@ export const getTransaction = defineOperation(
     const found = await findTransaction(chain, txHash)
     if (found?.block) {
       await chargeSpent(call, readsOf(found, found.block))
-      return presentTransaction(found, found.block)
+      return { ...presentTransaction(found, found.block), ...(await describeTransaction(chain, found)) }
     }
     await chargeBeforeReading(call, journals.lanes.ofTransactions - 1)
     const sent = await journals.findTransaction(txHash).catch(error => {
       throw refuse('EXECUTOR_UNREACHABLE', { txHash }, { cause: error })
     })
-    if (found) return presentPending({ ...found, replacedBy: sent?.replacedBy })
+    if (found)
+      return {
+        ...presentPending({ ...found, replacedBy: sent?.replacedBy }),
+        ...(await describeTransaction(chain, found)),
+      }
     // A journalled transaction that can no longer be mined and has no successor is unknown to the caller.
     if (!sent?.isPending && sent?.replacedBy === undefined) throw refuse('TRANSACTION_NOT_FOUND', { txHash })
     return presentPending(sent)

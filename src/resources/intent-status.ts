@@ -4,6 +4,7 @@ import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import { z } from 'zod'
 import type { SignedTrade } from '../chain/signed-trade.ts'
+import { describedCalls } from './described-call.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import {
   addressOut,
@@ -142,6 +143,7 @@ export const intentStatus = z
     signed: signedTrade
       .optional()
       .meta({ description: 'What the signer of a trade asked for; absent if the executor kept no calldata' }),
+    calls: describedCalls.optional(),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),
     transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),

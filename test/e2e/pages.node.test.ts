@@ -136,8 +136,8 @@ describe('the pages', () => {
     const signed = page.getByRole('region', { name: 'What was signed' })
     await signed.waitFor()
     const words = (await signed.innerText()).replaceAll(/\s+/g, ' ')
-    expect(words).toContain('Buy HOOD for 50.00 USDC as a new position.')
-    expect(words).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
+    await page.getByRole('heading', { level: 1, name: 'Buy a token as a new position' }).waitFor()
+    for (const text of ['HOOD', '50.00 USDC', 'stop-loss at -5 %: sell 100 %']) expect(words).toContain(text)
     expect(problems).toEqual([])
     await page.context().close()
   })
@@ -341,8 +341,21 @@ describe('the pages', () => {
     const signed = page.getByRole('region', { name: 'What was signed' })
     await signed.getByText('Now: cancelled.').waitFor()
     const terms = (await signed.innerText()).replaceAll(/\s+/g, ' ')
-    expect(terms).toContain('Buy 250.00 USDC of AMZN at 120.00 USD or lower, until')
-    expect(terms).toContain('Stop-loss at −5.00 % from the entry price: sell everything.')
+    for (const text of [
+      'buy as a new position',
+      'AMZN',
+      '250.00 USDC',
+      'an oracle price of 120 USD or less',
+      'stop-loss at -5 %: sell 100 %',
+    ])
+      expect(terms).toContain(text)
+    const { transactionHash: placement } = (await request(`/intents/${orderId}`)) as { transactionHash: string }
+    await page.goto(`${serviceUrl}/app/transactions/${placement}`)
+    await page.getByRole('heading', { level: 1, name: 'Place an order that waits on chain' }).waitFor()
+    const asked = page.getByRole('region', { name: 'What it asked for' })
+    await asked.getByRole('link', { name: 'Waiting agent' }).waitFor()
+    await asked.getByRole('link', { name: 'AMZN' }).waitFor()
+    await page.getByRole('region', { name: 'What came of it' }).getByRole('heading', { name: 'Order placed' }).waitFor()
     expect(problems).toEqual([])
     await page.context().close()
   })
@@ -833,7 +846,7 @@ describe('the pages', () => {
     const { page, problems } = await openPage(browser)
     const heading = (name: string) => page.getByRole('heading', { level: 1, name })
     await page.goto(`${serviceUrl}/app/intents/${digest}`)
-    await heading('Open a position').waitFor()
+    await heading('Buy a token as a new position').waitFor()
     await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
     await page.getByText('executed', { exact: true }).waitFor()
     await heading('Opened: PLTR').waitFor()

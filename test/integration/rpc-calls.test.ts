@@ -157,12 +157,16 @@ describe('round trips to the node', () => {
     expect(requests.filter(methods => methods.includes('eth_getCode'))).toHaveLength(1)
   })
 
-  it('round trips to the node of a transaction are the transaction, its receipt and the head, and then its block', async () => {
-    const requests = await requestsOf(() => call('getTransaction', { txHash }, app()))
-    expect(requests.sort()).toEqual(['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt'])
+  it('round trips to the node of a transaction are the transaction, its receipt and the head, and first the names of contracts', async () => {
+    const tested = app()
+    const ofTransaction = ['eth_blockNumber', 'eth_getTransactionByHash', 'eth_getTransactionReceipt']
+    for (const ofNames of [['eth_call', 'eth_call'], []]) {
+      const requests = await requestsOf(() => call('getTransaction', { txHash }, tested))
+      expect(requests.sort()).toEqual([...ofTransaction, ...ofNames].sort())
+    }
   })
 
-  it('round trips to the node of an intent are the receipt of its transaction and the price of its block', async () => {
+  it('round trips to the node of an intent are the receipt of its transaction and the price of its block, and first the names of contracts', async () => {
     const submitted = await signedIntent(trader, 'submitAddIntent', { positionId, usdcAmount: '10' })
     const { body: quote } = await call('getAddIntentQuote', {
       ...position(),
@@ -170,8 +174,11 @@ describe('round trips to the node', () => {
       deadline: submitted.deadline,
     })
     await call('submitAddIntent', submitted)
-    const requests = await requestsOf(() => call('getIntent', { digest: quote.digest }, app()))
-    expect(requests).toEqual(['eth_getTransactionReceipt', 'eth_call'])
+    const tested = app()
+    for (const ofNames of [['eth_call', 'eth_call'], []]) {
+      const requests = await requestsOf(() => call('getIntent', { digest: quote.digest }, tested))
+      expect(requests).toEqual(['eth_getTransactionReceipt', ...ofNames, 'eth_call'])
+    }
   })
 
   it.each<[Submission, Input]>([

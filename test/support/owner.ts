@@ -1,3 +1,4 @@
+import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { expect } from 'vitest'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
@@ -71,14 +72,15 @@ export async function newOwnedTrader(
   return { agentId: body.agentId, account: signer }
 }
 
-/** Deposits USDC into the genesis vault for a trader's owner. */
-export async function depositFor({ account }: Trader, assets: bigint): Promise<void> {
+/** Deposits USDC into the genesis vault for a trader's owner. Returns the transaction. */
+export async function depositFor({ account }: Pick<Trader, 'account'>, assets: bigint): Promise<Hex> {
   const { admin } = deployment.accounts
   const usdc = { address: deployment.contracts.USDC, abi: usdcTokenAbi } as const
   await chain.send(admin, { ...usdc, functionName: 'mint', args: [admin.address, assets] })
   await chain.send(admin, { ...usdc, functionName: 'approve', args: [GENESIS, assets] })
   const deposit = { address: GENESIS, abi: mandateVaultAbi, functionName: 'deposit' } as const
-  await chain.send(admin, { ...deposit, args: [assets, account.address] })
+  const { transactionHash } = await chain.send(admin, { ...deposit, args: [assets, account.address] })
+  return transactionHash
 }
 
 /** Deposits and locks what the next track requires. */

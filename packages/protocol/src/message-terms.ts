@@ -25,7 +25,7 @@ type TermsContext = {
 export type FieldName = (typeof signingTypes)[PrimaryType][number]['name']
 type Given = Signed & TermsContext
 /** Returns a field in words, in several lines, or undefined if it says nothing: only one value of a field may do so. */
-type Format = (value: string, given: Given) => string | readonly string[] | undefined
+export type Format = (value: string, given: Given) => string | readonly string[] | undefined
 
 const MAX_QUOTED = 32
 
@@ -48,7 +48,7 @@ export function quoteText(text: string, max = MAX_QUOTED): string {
 }
 
 /** Says what a rule of a ladder does. */
-const ruleText = ({ triggerBps, exitBps }: LadderRule): string =>
+export const ruleText = ({ triggerBps, exitBps }: LadderRule): string =>
   `${triggerBps < 0 ? 'stop-loss' : 'take-profit'} at ${percentText(triggerBps)}: sell ${percentText(exitBps)}`
 
 const SIDES = ['buy as a new position', 'buy more of a position', 'sell from a position']
@@ -58,16 +58,16 @@ const MODES = [
   'may only reduce, close and tighten exits',
 ]
 
-const usdc = (value: string) => `${usdcText(BigInt(value))} USDC`
+export const usdc = (value: string) => `${usdcText(BigInt(value))} USDC`
 const limit: Format = value => (value === '0' ? 'no limit' : `at most ${usdc(value)}`)
 const asIs: Format = value => value
 const unlessZero =
   (format: Format): Format =>
   (value, given) =>
     value === '0' ? undefined : format(value, given)
-const percent: Format = value => percentText(Number(value))
+export const percent: Format = value => percentText(Number(value))
 const text: Format = value => quoteText(value, MAX_SIGNED_TEXT)
-const fixed = (value: string, decimals: number) => {
+export const fixed = (value: string, decimals: number) => {
   const digits = value.padStart(decimals + 1, '0')
   return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, '')
 }
@@ -77,7 +77,7 @@ const token: Format = (value, { symbolOf }) => {
   return symbol !== undefined && isTicker(symbol) ? `${value} (${symbol})` : value
 }
 
-const time: Format = seconds => {
+export const time: Format = seconds => {
   const date = new Date(Number(seconds) * 1_000)
   return Number.isNaN(date.getTime()) ? `${seconds} (Unix seconds)` : date.toISOString().replace('.000', '')
 }
@@ -114,7 +114,7 @@ const ladder: Format = (value, { exits = [] }) =>
   hashExits(toContractRules(exits)) === value ? exits.map(ruleText) : `those with the hash ${value}`
 
 /** The name and the words of every field that is signed, in the order in which a reader needs them. Texts come last. */
-const fields: Record<FieldName, readonly [name: string, format: Format]> = {
+export const fields: Record<FieldName, readonly [name: string, format: Format]> = {
   side: ['does', value => SIDES[Number(value)] ?? value],
   mode: ['the agent', value => MODES[Number(value)] ?? `mode ${value}`],
   usdcAmount: ['amount', (value, given) => (value === '0' && isSale(given) ? undefined : usdc(value))],

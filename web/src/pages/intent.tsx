@@ -3,29 +3,17 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
+import { InWords } from '../parts/described.tsx'
 import { Percent, Price, Usdc } from '../parts/figures.tsx'
-import { OrderWords } from '../parts/orders.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
 import { Badge, Hash, TransactionLink, Untrusted } from '../parts/text.tsx'
 import { Time } from '../parts/times.tsx'
-import { OwnerEventWords } from './owner/past-messages.tsx'
 
 type Intent = Schema['Intent']
 type Fact = [string, preact.VNode]
 
-const KINDS = {
-  open: 'Open a position',
-  add: 'Add to a position',
-  reduce: 'Reduce a position',
-  ladder: 'Replace an exit ladder',
-  order: 'Place an order',
-  cancelOrder: 'Cancel an order',
-  register: 'Register an agent',
-  link: 'Link an identity',
-  owner: 'A message of an owner',
-}
 /** While an intent is pending, it is read this often, in addition to the event stream. */
 const POLL_MS = 3_000
 
@@ -48,16 +36,13 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
                 </>
               )
             }
-            title={KINDS[intent.kind]}
+            title={intent.calls?.at(-1)?.title ?? 'Signed message'}
             aside={<Badge tone={toneOf(intent.state)}>{intent.state}</Badge>}
           />
           <Panel title="What was signed">
-            {intent.signed ? (
-              <SignedWords signed={intent.signed} agentId={agentId} />
-            ) : intent.kind === 'order' && agentId !== undefined ? (
-              <SignedOrder agentId={agentId} orderId={intent.digest} />
-            ) : (
-              <SignedMessage intent={intent} />
+            {intent.calls?.length ? <InWords of={intent.calls} /> : <p class="prose">The executor did not keep it.</p>}
+            {intent.kind === 'order' && agentId !== undefined && (
+              <OrderState agentId={agentId} orderId={intent.digest} />
             )}
           </Panel>
           <Panel title="Life">
@@ -128,100 +113,20 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
   )
 }
 
-/** What the signer of a trade asked for, in sentences. */
-function SignedWords({ signed, agentId }: { signed: NonNullable<Intent['signed']>; agentId: string | undefined }) {
-  const { symbol, positionId, usdcAmount, maxSlippageBps, minTokenOut, exitBps, exits } = signed
-  const position =
-    positionId === undefined || agentId === undefined ? (
-      'the position'
-    ) : (
-      <a href={`/app/agents/${agentId}/positions/${positionId}`}>position #{positionId}</a>
-    )
-  return (
-    <div class="prose">
-      <p>
-        {usdcAmount !== undefined && symbol !== undefined && (
-          <>
-            Buy <a href={`/app/tokens/${symbol}`}>{symbol}</a> for <Usdc value={usdcAmount} /> as a new position.
-          </>
-        )}
-        {usdcAmount !== undefined && symbol === undefined && (
-          <>
-            Buy for <Usdc value={usdcAmount} />, adding to {position}.
-          </>
-        )}
-        {exitBps === 10_000 && <>Close {position}: sell all its tokens.</>}
-        {exitBps !== undefined && exitBps < 10_000 && (
-          <>
-            Sell <Percent bps={exitBps} /> of what is left of {position}.
-          </>
-        )}
-        {exits && positionId !== undefined && <>Replace the exit rules of {position} that have not fired.</>}
-      </p>
-      {maxSlippageBps !== undefined && (
-        <p>
-          The fill is at most <Percent bps={maxSlippageBps} /> below the oracle's value
-          {minTokenOut !== undefined && minTokenOut !== '0' && <>, and at least {minTokenOut} base units</>}, or nothing
-          is bought.
-        </p>
-      )}
-      {exits && <Exits exits={exits} />}
-    </div>
-  )
-}
-
-const Exits = ({ exits }: { exits: Schema['ExitRule'][] }) => (
-  <ol class="rules">
-    {exits.map(({ triggerBps, exitBps }) => (
-      <li key={triggerBps}>
-        {triggerBps < 0 ? 'Stop-loss' : 'Take-profit'} at <Percent bps={triggerBps} signed /> from the entry price: sell{' '}
-        {exitBps === 10_000 ? 'everything' : <Percent bps={exitBps} />}
-        {exitBps < 10_000 && ' of what is left'}.
-      </li>
-    ))}
-  </ol>
-)
-
-/** An order as it was placed: its id is the digest that was signed. */
-function SignedOrder({ agentId, orderId }: { agentId: string; orderId: string }) {
+/** What became of an order since it was placed: its id is the digest that was signed. */
+function OrderState({ agentId, orderId }: { agentId: string; orderId: string }) {
   const order = useRead('getOrder', { agentId, orderId })
   if (order.error?.status === 404) return <p class="prose">The order was not placed.</p>
   return (
-    <WhenReady resource={order} what="the order" lines={2}>
-      {order => (
-        <div class="prose">
-          <p>
-            <OrderWords order={order} />, until <Time value={order.validUntil} />.
-          </p>
-          {order.side !== 'reduce' && (
-            <p>
-              Each fill is at most <Percent bps={order.maxSlippageBps} /> below the oracle's value, or nothing is
-              bought.
-            </p>
-          )}
-          <Exits exits={order.exits} />
-          <p>
-            Now: {order.state}
-            {order.parts > 1 && `, ${order.partsDone} of ${order.parts} parts executed`}.
-          </p>
-        </div>
+    <WhenReady resource={order} what="the order" lines={1}>
+      {({ state, parts, partsDone }) => (
+        <p class="prose">
+          Now: {state}
+          {parts > 1 && `, ${partsDone} of ${parts} parts executed`}.
+        </p>
       )}
     </WhenReady>
   )
-}
-
-/** What a signature asked for that changes no position: for an owner's message, what the chain says of it. */
-function SignedMessage({ intent: { kind, agentId, transactionHash } }: { intent: Intent }) {
-  const isOfOwner = kind === 'owner' && agentId !== undefined
-  const list = useRead('listOwnerEvents', isOfOwner ? { agentId, limit: 100 } : undefined)
-  const events = list.data?.events.filter(event => event.transactionHash === transactionHash) ?? []
-  if (events.length > 0)
-    return events.map(event => (
-      <p key={event.id} class="prose">
-        <OwnerEventWords event={event} />
-      </p>
-    ))
-  return <p class="prose">{KINDS[kind]}.</p>
 }
 
 const toneOf = (state: Intent['state']) =>

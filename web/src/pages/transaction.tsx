@@ -5,6 +5,7 @@ import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { useDeployment } from '../parts/deployment.tsx'
+import { InWords } from '../parts/described.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
@@ -32,7 +33,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
         <>
           <PageTitle
             kicker={`Transaction ${shortened(transaction.transactionHash)}`}
-            title={titleOf(block === undefined ? [] : trades, contract)}
+            title={titleOf(block === undefined ? [] : trades, transaction, contract)}
             aside={
               <Badge
                 tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
@@ -44,6 +45,16 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
           {trades && trades.length > 0 && (
             <Panel title="What it did" flush>
               <DataTable label="Trades" columns={TRADE_COLUMNS} rows={trades} keyOf={({ id }) => id} />
+            </Panel>
+          )}
+          {transaction.calls && transaction.calls.length > 0 && (
+            <Panel title="What it asked for">
+              <InWords of={transaction.calls} />
+            </Panel>
+          )}
+          {transaction.effects && transaction.effects.length > 0 && (
+            <Panel title="What came of it">
+              <InWords of={transaction.effects} hasTitles />
             </Panel>
           )}
           <Panel title="Life">
@@ -103,11 +114,16 @@ function useTradesOf(hash: string | undefined, block: string | undefined): Schem
 /** The cursor of the list of trades that begins with those of a block. */
 const cursorAfter = (block: string) => btoa(`${BigInt(block) + 1n}-0`).replace(/=+$/, '')
 
-/** Says in short what a transaction did: its trade, else which contract it called. */
-function titleOf(trades: Schema['FeedTrade'][] | undefined, contract: string | undefined): string {
+/** Says in short what a transaction did: its trade, else what it asked for or at least which contract it called. */
+function titleOf(
+  trades: Schema['FeedTrade'][] | undefined,
+  { calls = [] }: Transaction,
+  contract: string | undefined,
+): string {
   if (trades === undefined) return 'Transaction'
   const [first] = trades
-  if (first === undefined) return contract === undefined ? 'Transaction' : `Call of ${contract}`
+  if (first === undefined)
+    return calls.at(-1)?.title ?? (contract === undefined ? 'Transaction' : `Call of ${contract}`)
   return trades.length > 1 ? `${trades.length} trades` : `${nameOfTrade(first)}: ${first.symbol}`
 }
 

@@ -43,11 +43,7 @@ const COLUMNS: Column<OwnerEvent>[] = [
 ]
 
 /** What an owner signed, as the chain executed it. */
-export function OwnerEventWords({
-  event: { type, mandate, to, signer, fromNonce, untilNonce },
-}: {
-  event: OwnerEvent
-}) {
+function OwnerEventWords({ event: { type, mandate, to, signer, fromNonce, untilNonce } }: { event: OwnerEvent }) {
   switch (type) {
     case 'MandateUpdated':
       return <>Mandate set{mandate && <span class="sub">{mandateText(mandate)}</span>}</>

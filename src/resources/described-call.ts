@@ -1,0 +1,43 @@
+import {
+  type Described,
+  describeCall,
+  describeEvent,
+  type KnownAddresses,
+} from '@agent-trading-service/protocol/call-words'
+import { type Address, getAddress, type Hex } from 'viem'
+import { z } from 'zod'
+import type { NodeLog } from '../rpc/requests.ts'
+
+const described = z
+  .object({
+    contract: z.string(),
+    name: z.string().meta({ description: 'Of the function or event, as in the ABI' }),
+    title: z.string().meta({ description: 'What it does, in words' }),
+    terms: z.array(
+      z.object({
+        field: z.string().meta({ description: 'The parameter, as in the ABI' }),
+        name: z.string(),
+        value: z.string().meta({ description: 'With its unit; tokens by symbol, vaults by slug' }),
+      }),
+    ),
+  })
+  .meta({ id: 'Described', description: "A call or an event of this deployment's contracts, in words" })
+
+/** What a call asks for. */
+export const describedCalls = z
+  .array(described)
+  .meta({ description: 'What it asks for: the call, then the calls that this makes, such as those of a batch' })
+
+/** What a transaction caused. */
+export const describedEffects = z
+  .array(described)
+  .meta({ description: 'What came of it, oldest first: the events of the contracts but for trades' })
+
+/** As many events of a transaction are described: anyone may cause more. */
+const MAX_EVENTS = 50
+
+export const presentCall = (to: Address, data: Hex, known: KnownAddresses): Described[] =>
+  describeCall({ to: getAddress(to), data }, known)
+
+export const presentEffects = (logs: readonly NodeLog[], known: KnownAddresses): Described[] =>
+  logs.flatMap(log => describeEvent({ ...log, address: getAddress(log.address) }, known) ?? []).slice(0, MAX_EVENTS)
