@@ -12,24 +12,3 @@ export function formatLocal(seconds: number, { withSeconds = false } = {}): stri
   const day = `${date.getDate()} ${MONTHS[date.getMonth()]}${isThisYear ? '' : ` ${date.getFullYear()}`}`
   return `${day}, ${pad(date.getHours())}:${pad(date.getMinutes())}${withSeconds ? `:${pad(date.getSeconds())}` : ''}`
 }
-
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['min', 60],
-  ['s', 1],
-] as const
-
-/** Formats a duration with its two largest units, such as `2 d 4 h`. */
-export function formatDuration(seconds: number): string {
-  const first = UNITS.findIndex(([, size]) => Math.floor(seconds / size) > 0)
-  if (first < 0) return '0 s'
-  let left = Math.floor(seconds)
-  const parts: string[] = []
-  for (const [unit, size] of UNITS.slice(first, first + 2)) {
-    const count = Math.floor(left / size)
-    if (count > 0) parts.push(`${count} ${unit}`)
-    left -= count * size
-  }
-  return parts.join(' ')
-}

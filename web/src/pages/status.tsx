@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
+import { Count } from '../parts/figures.tsx'
 import { PageTitle, Panel } from '../parts/panel.tsx'
 import { Failure, Loading } from '../parts/states.tsx'
 import { Address, Badge } from '../parts/text.tsx'
@@ -116,7 +117,8 @@ function PartTable({ facts }: { facts: Report }) {
       isFine: keeper.configured,
       text: keeper.configured ? (
         <>
-          watches {number(keeper.openPositions)} positions, {number(keeper.pendingExits)} exits in flight
+          watches <Count value={Number(keeper.openPositions)} one="position" />,{' '}
+          <Count value={keeper.pendingExits} one="exit" /> in flight
           {keeper.lastEvaluation && (
             <>
               , last evaluated block {number(keeper.lastEvaluation.blockNumber)} at{' '}
@@ -137,8 +139,7 @@ function PartTable({ facts }: { facts: Report }) {
         'not started'
       ) : (
         <>
-          at block {number(history.cursor)}, {number(history.lagBlocks ?? 0)}{' '}
-          {history.lagBlocks === 1 ? 'block' : 'blocks'} behind
+          at block {number(history.cursor)}, <Count value={history.lagBlocks ?? 0} one="block" /> behind
         </>
       ),
     },

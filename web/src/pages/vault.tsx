@@ -1,8 +1,8 @@
+import { durationText } from '@agent-trading-service/protocol/duration'
 import type { Schema } from '../data/client.ts'
 import { useLive } from '../data/live.ts'
 import { useLatest, useRead } from '../data/use-read.ts'
 import { formatBps } from '../format/amounts.ts'
-import { formatDuration } from '../format/time.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, NoValue, Percent, Price, Tokens, Usdc } from '../parts/figures.tsx'
@@ -272,14 +272,14 @@ export function Terms({ liquidity }: { liquidity: Liquidity }) {
         items={[
           ['Deposit fee', fee(liquidity.depositFeeBps)],
           ['Withdrawal fee', fee(liquidity.withdrawFeeBps)],
-          ['Holding time', held === 0 ? 'none' : formatDuration(held)],
+          ['Holding time', held === 0 ? 'none' : durationText(held)],
           ['Now', liquidity.paused ? 'deposits and withdrawals are paused' : 'open'],
         ]}
       />
       {held > 0 && (
         <p class="fine">
-          New shares neither redeem nor move for {formatDuration(held)}; deposits close together share one lock, which
-          may add up to an eighth of that.
+          New shares neither redeem nor move for {durationText(held)}; deposits close together share one lock, which may
+          add up to an eighth of that.
         </p>
       )}
     </>

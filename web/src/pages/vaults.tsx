@@ -157,7 +157,8 @@ export function VaultFigures({ vault }: VaultProps) {
         <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder of={read} />}</dd>
         {stats && (
           <dd class="note">
-            {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName}`).join(', ') || 'none yet'}
+            {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName.toLowerCase()}`).join(', ') ||
+              'none yet'}
           </dd>
         )}
       </div>

@@ -153,7 +153,8 @@ function Footer() {
               <a href="/docs">API reference</a> ·{' '}
             </>
           )}
-          <a href="/llms.txt">llms.txt</a> · <a href="/health/ready">readiness as JSON</a>
+          <a href="/llms.txt">llms.txt</a> · <a href="/health/ready">readiness as JSON</a> · times of{' '}
+          {Intl.DateTimeFormat().resolvedOptions().timeZone}
         </p>
         <p>
           Typefaces:{' '}

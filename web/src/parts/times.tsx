@@ -1,5 +1,6 @@
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { useEffect, useState } from 'preact/hooks'
-import { formatDuration, formatLocal, formatUtc } from '../format/time.ts'
+import { formatLocal, formatUtc } from '../format/time.ts'
 import { NoValue } from './figures.tsx'
 
 /** A time in the reader's zone; UTC is in the tooltip. `value` is Unix seconds. */
@@ -16,7 +17,7 @@ export function Time({ value, withSeconds = false }: { value: string | number | 
 /** A duration in seconds with its two largest units. */
 export const Duration = ({ seconds }: { seconds: string | number }) => (
   <span class="num" title={`${Number(seconds).toLocaleString('en')} seconds`}>
-    {formatDuration(Number(seconds))}
+    {durationText(Number(seconds))}
   </span>
 )
 

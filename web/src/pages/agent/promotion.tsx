@@ -1,6 +1,6 @@
+import { durationText } from '@agent-trading-service/protocol/duration'
 import type { Schema } from '../../data/client.ts'
 import { formatUsdc } from '../../format/amounts.ts'
-import { formatDuration } from '../../format/time.ts'
 import { Usdc } from '../../parts/figures.tsx'
 import { Gauge } from '../../parts/gauge.tsx'
 import { Badge } from '../../parts/text.tsx'
@@ -24,7 +24,7 @@ export function Promotion({ readiness, firstLoss }: PromotionProps) {
         bps={ratio(elapsed, period)}
         used={<Duration seconds={Math.min(elapsed, period)} />}
         limit={<Duration seconds={period} />}
-        text={`${formatDuration(elapsed)} of ${formatDuration(period)}`}
+        text={`${durationText(elapsed)} of ${durationText(period)}`}
       />
       {alphaScore !== null && (
         <Criterion
@@ -64,8 +64,7 @@ const ratio = (part: number, whole: number) => (whole === 0 ? 10_000 : Math.roun
 function sentenceOf(blocker: string): string {
   const sentence = blocker.replace(/^\w+: /, '')
   const seconds = /^(\d+) of (\d+) seconds on the track so far/.exec(sentence)
-  if (seconds)
-    return `${formatDuration(Number(seconds[1]))} of ${formatDuration(Number(seconds[2]))} on the track so far`
+  if (seconds) return `${durationText(Number(seconds[1]))} of ${durationText(Number(seconds[2]))} on the track so far`
   return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }
 

@@ -1,5 +1,5 @@
+import { durationText } from '@agent-trading-service/protocol/duration'
 import { formatUsdcExactly } from '../../format/amounts.ts'
-import { formatDuration } from '../../format/time.ts'
 import { Tokens } from '../../parts/figures.tsx'
 import type { Connected } from '../../wallet/provider.ts'
 import { AmountForm, type FormProps, useAmount, usePreview } from './amount-form.tsx'
@@ -45,7 +45,7 @@ export function DepositForm({ vault, holdings, liquidity }: FormProps) {
         </>
       )}
       {liquidity && Number(liquidity.holdingSeconds) > 0 && (
-        <>The shares are locked for {formatDuration(Number(liquidity.holdingSeconds))}.</>
+        <>The shares are locked for {durationText(Number(liquidity.holdingSeconds))}.</>
       )}
     </AmountForm>
   )

@@ -45,10 +45,11 @@ function Queue({ vault, holdings, queue, requests }: Props & { queue: string; re
   })
 
   return (
-    <>
+    <div class="action">
       <p class="fine">
         While markets are shut, leave a request: it settles at the first price of each token after it, in order, and can
-        be cancelled before. {count === 0 ? 'Nothing waits now.' : `${count} requests wait now.`}
+        be cancelled before.{' '}
+        {count === 0 ? 'Nothing waits now.' : count === 1 ? '1 request waits now.' : `${count} requests wait now.`}
       </p>
       {requests.deposits.filter(isOwn).map(({ requestId, assets }) => (
         <p key={`d${requestId}`}>
@@ -128,6 +129,6 @@ function Queue({ vault, holdings, queue, requests }: Props & { queue: string; re
       </button>
       <ProgressNote progress={progress} />
       <ProgressNote progress={late} />
-    </>
+    </div>
   )
 }

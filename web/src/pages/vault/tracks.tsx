@@ -1,6 +1,6 @@
+import { durationText } from '@agent-trading-service/protocol/duration'
 import type { Schema } from '../../data/client.ts'
 import { formatBps, formatUsdc } from '../../format/amounts.ts'
-import { formatDuration } from '../../format/time.ts'
 import { type Column, DataTable } from '../../parts/data-table.tsx'
 import { Badge } from '../../parts/text.tsx'
 
@@ -67,5 +67,6 @@ function ladderInWords(track: Track): string {
 function promotionInWords(track: Track): string {
   if (track.promotionScore === 0 && track.minTrades === 0) return 'This is the last track.'
   const period = Number(track.evaluationPeriod)
-  return `${track.minTrades} trades, ${formatDuration(period)} on the track, a score of ${track.promotionScore} of 100.`
+  const trades = track.minTrades === 1 ? 'trade' : 'trades'
+  return `${track.minTrades} ${trades}, ${durationText(period)} on the track, a score of ${track.promotionScore} of 100.`
 }
