@@ -41,19 +41,20 @@ async function readNamed(chain: Chain): Promise<[address: string, known: Known][
     ownerControls: optional(call(agentRegistry(chain), 'ownerControls', [])),
     queues: registered.vaults.map(({ address }) => optional(call(mandateVault(address), 'requestQueue', []))),
   })
+  const slugs = registered.vaults.map(vaultSlug)
   const found: [Address | undefined, Known][] = [
     [values.orderBook, { name: 'OrderBook', contract: 'OrderBook' }],
     [values.ownerControls, { name: 'OwnerControls', contract: 'OwnerControls' }],
-    ...values.queues.map((queue): [Address | undefined, Known] => [
+    ...values.queues.map((queue, index): [Address | undefined, Known] => [
       queue,
-      { name: 'RequestQueue', contract: 'RequestQueue' },
+      { name: slugs[index] ?? '', contract: 'RequestQueue' },
     ]),
     ...registered.tokens
       .filter(({ symbol }) => isTicker(symbol))
       .map(({ address, symbol }): [Address, Known] => [address, { name: symbol }]),
-    ...registered.vaults.flatMap((vault): [Address, Known][] => [
+    ...registered.vaults.flatMap((vault, index): [Address, Known][] => [
       [vault.asset, { name: 'USDC', contract: 'USDC' }],
-      [vault.address, { name: vaultSlug(vault), contract: 'MandateVault' }],
+      [vault.address, { name: slugs[index] ?? '', contract: 'MandateVault' }],
     ]),
   ]
   return found.flatMap(([address, known]) => (address === undefined ? [] : [[address.toLowerCase(), known]]))

@@ -355,7 +355,7 @@ describe('the pages', () => {
     const asked = page.getByRole('region', { name: 'What it asked for' })
     await asked.getByRole('link', { name: 'Waiting agent' }).waitFor()
     await asked.getByRole('link', { name: 'AMZN' }).waitFor()
-    await page.getByRole('region', { name: 'What came of it' }).getByRole('heading', { name: 'Order placed' }).waitFor()
+    await page.getByRole('region', { name: 'What came of it' }).getByText('Order placed').waitFor()
     expect(problems).toEqual([])
     await page.context().close()
   })

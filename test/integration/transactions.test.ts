@@ -80,7 +80,7 @@ describe('a transaction', () => {
     expect(effects).toContainEqual(['Mandate updated', expect.objectContaining({ ...limits, owner: owner.address })])
     const deposited = await depositFor({ account: owner }, 30_000_000n)
     expect(await words(deposited)).toEqual({
-      calls: [['Deposit USDC for vault shares', { amount: '30.00 USDC', receiver: owner.address }]],
+      calls: [['Deposit USDC for vault shares', { vault: 'genesis', amount: '30.00 USDC', receiver: owner.address }]],
       effects: expect.arrayContaining([
         ['USDC deposited for vault shares', expect.objectContaining({ amount: '30.00 USDC', owner: owner.address })],
       ]),
@@ -88,7 +88,7 @@ describe('a transaction', () => {
     const { transactionHash } = await chain.setPrice('COIN', '260')
     expect((await words(transactionHash)).effects).toContainEqual([
       'Price updated',
-      expect.objectContaining({ asset: 'COIN', price: '260 USD' }),
+      expect.objectContaining({ token: 'COIN', price: '260 USD' }),
     ])
   })
 

@@ -90,10 +90,10 @@ describe('the words of calls and events', () => {
     expect(events.length - described).toBeLessThan(20)
   })
 
-  it('a deposit says in units of USDC how much, and for whom', () => {
+  it('a deposit says in units of USDC how much, into which vault and for whom', () => {
     const data = encodeFunctionData({ abi: mandateVaultAbi, functionName: 'deposit', args: [1_250_500_000n, OWNER] })
     expect(bySide(describeCall({ to: at('MandateVault'), data }, known))).toEqual([
-      ['Deposit USDC for vault shares', { amount: '1250.50 USDC', receiver: OWNER }],
+      ['Deposit USDC for vault shares', { vault: 'MandateVault', amount: '1,250.50 USDC', receiver: OWNER }],
     ])
   })
 
@@ -135,6 +135,25 @@ describe('the words of calls and events', () => {
           deadline: '2100-01-01T00:00:00Z',
         },
       ],
+    ])
+  })
+
+  it('a list of posted prices names its tokens, and an order without exit rules says nothing of them', () => {
+    const data = encodeFunctionData({
+      abi: priceOracleAbi,
+      functionName: 'setPrices',
+      args: [[NVDA], [11_825_000_000n]],
+    })
+    expect(bySide(describeCall({ to: at('PriceOracle'), data }, known))).toEqual([
+      ['Post prices', { tokens: 'NVDA', prices: '118.25 USD' }],
+    ])
+    const ladder = { agentId: 1n, positionId: 2n, exits: [], deadline: 0n, nonce: 0n }
+    const empty = encodeFunctionData({ abi: tradeRouterAbi, functionName: 'updateExitLadder', args: [ladder, '0x'] })
+    expect(describeCall({ to: at('TradeRouter'), data: empty }, known)[0]?.terms.map(({ field }) => field)).toEqual([
+      'agentId',
+      'positionId',
+      'deadline',
+      'nonce',
     ])
   })
 
@@ -183,7 +202,7 @@ describe('the words of calls and events', () => {
     })
     expect(bySide(describeCall({ to: at('Timelock'), data }, known))).toEqual([
       ['Execute an operation of the timelock', expect.objectContaining({ target: 'MandateVault' })],
-      ['Set max price age', { 'max price age': '1 h' }],
+      ['Set max price age', { vault: 'MandateVault', 'max price age': '1 h' }],
     ])
   })
 
@@ -199,7 +218,7 @@ describe('the words of calls and events', () => {
     )
     const event = describeEvent({ address: at('PriceOracle'), topics, data }, known)
     expect(event && bySide([event])).toEqual([
-      ['Price updated', { asset: 'NVDA', price: '118.25 USD', 'observed at': '2023-11-14T22:13:20Z' }],
+      ['Price updated', { token: 'NVDA', price: '118.25 USD', 'observed at': '2023-11-14T22:13:20Z' }],
     ])
   })
 

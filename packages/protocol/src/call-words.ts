@@ -100,6 +100,8 @@ const titles: Readonly<Record<string, string>> = {
   claimAssets: 'Claim USDC that waits in the queue',
   settle: 'Settle waiting deposits and redemptions',
   post: 'Post prices',
+  setPrice: 'Post a price',
+  setPrices: 'Post prices',
   postPrices: 'Post prices of signed reports and push feeds',
   postReports: 'Post prices of signed reports',
   syncFeeds: 'Post prices of push feeds',
@@ -151,7 +153,7 @@ const HIDDEN_EVENTS = ['Transfer', 'Approval', 'CallSalt', 'EIP712DomainChanged'
 /** The parameters of `withPrices`, which have no names in the ABI. */
 const UNNAMED = ['reports', 'feeds']
 
-const shares: Format = value => fixed(value, 12)
+const shares: Format = value => fixed(value, 12).replace(/^\d+/, grouped)
 const usd: Format = value => `${fixed(value, 8)} USD`
 const namesOf = (values: Readonly<Record<string, number>>): Format => {
   const names = Object.fromEntries(Object.entries(values).map(([name, value]) => [value, name]))
@@ -184,7 +186,7 @@ const ofContract: { readonly [contract in DescribedContract]?: Readonly<Record<s
   },
   FeeManager: { amount: usdc },
   USDC: { value: usdc },
-  MandateVault: { value: value => `${fixed(value, 12)} shares`, shares },
+  MandateVault: { value: (value, given) => `${shares(value, given)} shares`, shares },
   RequestQueue: { shares },
   PriceOracle: { price: usd },
   OrderBook: { reason: namesOf(OrderEnd), amount: () => undefined },
@@ -199,11 +201,16 @@ const fieldNames: Readonly<Record<string, string>> = {
   usdcIn: 'USDC paid',
   usdcOut: 'USDC received',
   assets: 'amount',
+  'assets[]': 'tokens',
+  asset: 'token',
   max: 'most',
   bps: 'share',
   erc8004IdentityRegistry: 'ERC-8004 registry',
   erc8004ChainId: 'ERC-8004 chain',
 }
+
+/** Each vault has one of these, which goes by its name. */
+const OF_VAULT: readonly DescribedContract[] = ['MandateVault', 'RequestQueue']
 
 type Arguments = Readonly<Record<string, unknown>>
 type Layout = { name: string; inputs: readonly AbiParameter[] }
@@ -243,7 +250,7 @@ export function describeCall(
   if (contract === undefined || layout === undefined || args === undefined) return []
   const inner = depth === 0 ? [] : (innerCalls[layout.name]?.(args, to).slice(0, MAX_LISTED) ?? [])
   return [
-    describe(contract, layout, args, known),
+    describe({ contract, address: to }, layout, args, known),
     ...inner.flatMap(call => describeCall(call as { to: Address; data: Hex }, known, depth - 1)),
   ]
 }
@@ -272,16 +279,20 @@ export function describeEvent(
     const { eventName, args } = decodeEvent(abi, { topics, data })
     const item = abi.find(each => each.type === 'event' && each.name === eventName)
     if (item?.type !== 'event' || HIDDEN_EVENTS.includes(item.name)) return undefined
-    return describe(contract, item, (args ?? {}) as Arguments, known)
+    return describe({ contract, address }, item, (args ?? {}) as Arguments, known)
   } catch {
     return undefined
   }
 }
 
-function describe(contract: DescribedContract, { name, inputs }: Layout, args: Arguments, known: KnownAddresses) {
+type Place = { contract: DescribedContract; address: Address }
+
+function describe({ contract, address }: Place, { name, inputs }: Layout, args: Arguments, known: KnownAddresses) {
   const signed = capitalized(name)
   const title = titles[name] ?? (isSigned(signed) ? titleOf({ primaryType: signed }) : capitalized(inWords(name)))
-  return { contract, name, title, terms: termsIn(contract, inputs, args, known) }
+  const vault = OF_VAULT.includes(contract) && known.nameOf(address)
+  const place = vault ? [{ field: 'vault', name: 'vault', value: vault }] : []
+  return { contract, name, title, terms: [...place, ...termsIn(contract, inputs, args, known)] }
 }
 
 const isSigned = (name: string): name is PrimaryType => Object.hasOwn(signingTypes, name)
@@ -306,7 +317,10 @@ function termsIn(
   const message = Object.fromEntries([...flat].map(([field, { value }]) => [field, value]))
   return [...flat].flatMap(([field, { type, value }]) => {
     const words = wordsOf(contract, field, { type, value, message }, known)
-    const name = fieldNames[field] ?? fields[field as FieldName]?.[0] ?? inWords(field)
+    const name =
+      (type === 'address[]' ? fieldNames[`${field}[]`] : fieldNames[field]) ??
+      fields[field as FieldName]?.[0] ??
+      inWords(field)
     return words === undefined ? [] : [{ field, name, value: words }]
   })
 }
@@ -320,10 +334,10 @@ function wordsOf(
   known: KnownAddresses,
 ): string | undefined {
   if (Array.isArray(value)) {
+    if (value.length === 0) return field === 'allowedTokens' ? 'every token of the vault' : undefined
     if (field === 'exits') return (value as ExitRule[]).map(rule => ruleText(toLadderRule(rule))).join('; ')
     const each = type.slice(0, -2)
     if (each === 'bytes' || each === 'tuple') return `${value.length}`
-    if (value.length === 0) return field === 'allowedTokens' ? 'every token of the vault' : undefined
     const listed = value
       .slice(0, MAX_LISTED)
       .map(item => wordsOf(contract, field, { type: each, value: item, message }, known))
@@ -339,8 +353,11 @@ function wordsOf(
   if (format === undefined) return `${value}`
   const primaryType = 'maxTradeUsdc' in message ? 'SetMandate' : 'PlaceOrder'
   const words = format(`${value}`, { primaryType, message })
-  return typeof words === 'object' ? words.join('; ') : words
+  return typeof words === 'object' ? words.join('; ') : words?.replace(/\d+(?=\.\d+ USDC)/g, grouped)
 }
+
+/** Groups the digits of an integer in threes, as pages do. */
+const grouped = (digits: string) => digits.replace(/\B(?=(\d{3})+$)/g, ',')
 
 const toLadderRule = ({ triggerBps, exitBps }: ExitRule) => ({ triggerBps: Number(triggerBps), exitBps })
 

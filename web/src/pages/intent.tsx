@@ -3,7 +3,7 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { InWords } from '../parts/described.tsx'
+import { Calls } from '../parts/described.tsx'
 import { Percent, Price, Usdc } from '../parts/figures.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, WhenReady } from '../parts/states.tsx'
@@ -40,7 +40,7 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
             aside={<Badge tone={toneOf(intent.state)}>{intent.state}</Badge>}
           />
           <Panel title="What was signed">
-            {intent.calls?.length ? <InWords of={intent.calls} /> : <p class="prose">The executor did not keep it.</p>}
+            {intent.calls?.length ? <Calls calls={intent.calls} /> : <p class="prose">The executor did not keep it.</p>}
             {intent.kind === 'order' && agentId !== undefined && (
               <OrderState agentId={agentId} orderId={intent.digest} />
             )}
@@ -79,13 +79,6 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
             <Facts
               items={[
                 ['Digest', <Hash key="digest" value={intent.digest} />],
-                [
-                  'Nonce',
-                  <span key="nonce" class="num">
-                    {intent.nonce}
-                  </span>,
-                ],
-                ['Deadline', <Time key="deadline" value={intent.deadline} withSeconds />],
                 ...(intent.note === undefined ? [] : [['Note', <Untrusted key="note" text={intent.note} />] as Fact]),
                 ...(intent.positionId !== undefined && agentId !== undefined
                   ? [

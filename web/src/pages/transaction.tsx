@@ -5,7 +5,7 @@ import { useRead } from '../data/use-read.ts'
 import type { PageProps } from '../page-props.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { useDeployment } from '../parts/deployment.tsx'
-import { InWords } from '../parts/described.tsx'
+import { Calls, Effects } from '../parts/described.tsx'
 import { Facts, PageTitle, Panel } from '../parts/panel.tsx'
 import { WhenReady } from '../parts/states.tsx'
 import { type Step, Steps } from '../parts/steps.tsx'
@@ -49,12 +49,12 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
           )}
           {transaction.calls && transaction.calls.length > 0 && (
             <Panel title="What it asked for">
-              <InWords of={transaction.calls} />
+              <Calls calls={transaction.calls} />
             </Panel>
           )}
           {transaction.effects && transaction.effects.length > 0 && (
             <Panel title="What came of it">
-              <InWords of={transaction.effects} hasTitles />
+              <Effects effects={transaction.effects} calls={transaction.calls} />
             </Panel>
           )}
           <Panel title="Life">
