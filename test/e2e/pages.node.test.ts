@@ -178,6 +178,46 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('a loss of nearly ten billion, and names of 64 letters, fit on the smallest phone', async () => {
+    const { page, problems } = await openPage(browser, { viewport: { width: 320, height: 800 } })
+    const replace = (given: unknown): unknown =>
+      Array.isArray(given)
+        ? given.map(replace)
+        : typeof given !== 'object' || given === null
+          ? given
+          : Object.fromEntries(
+              Object.entries(given).map(([name, value]) => [
+                name,
+                /PnlUsdc$/i.test(name) && value !== null
+                  ? '-9876543210123456'
+                  : /^(name|agentName)$/.test(name)
+                    ? 'W'.repeat(64)
+                    : replace(value),
+              ]),
+            )
+    await page.route(/\/(vaults|agents|tokens)\b/, async route => {
+      const { pathname } = new URL(route.request().url())
+      if (pathname.startsWith('/app/') || pathname.endsWith('/events')) return route.fallback()
+      await route.fulfill({ json: replace(await (await route.fetch()).json()) })
+    })
+    const { positionId: closed } = await trade(hostile, 'open', {
+      symbol: 'COIN',
+      usdcAmount: '60',
+      exits: '-900:10000',
+    })
+    await trade(hostile, 'reduce', { positionId: closed, exitBps: '10000' })
+    const of = `/app/agents/${hostile.agentId}`
+    for (const path of [of, `${of}/positions/${closed}`, '/app/vaults', '/app/vaults/frontier', '/app/tokens/COIN']) {
+      await page.goto(serviceUrl + path)
+      await page.locator('main h1').waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBe(320)
+    }
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await page.context().close()
+  })
+
   it('an agent is compared with shares of its vault, its tokens with today, and corporate actions are on the chart', async () => {
     const { page, problems } = await openPage(browser)
     const comparedAgent = await register(4, 'Compared agent', 'frontier')
