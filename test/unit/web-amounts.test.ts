@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatBps, formatUsdcExactly, parseAmount } from '../../web/src/format/amounts.ts'
+import { formatBps, formatUsd, formatUsdcExactly, parseAmount } from '../../web/src/format/amounts.ts'
 
 it('takes a comma in an amount only as a separator of thousands', () => {
   expect(['1,250.5', '1,234,567', '12'].map(text => parseAmount(text))).toEqual([
@@ -34,4 +34,16 @@ it('cuts a percentage at every number of decimals, and never rounds it up to a l
   ])
   expect([9_999, -59, -9].map(bps => shown(bps, 1))).toEqual(['99.9 %', '−0.5 %', '0.0 %'])
   expect([9_999, -59].map(bps => shown(bps, 0))).toEqual(['99 %', '0 %'])
+})
+
+it('never shows the price of a cheap token as zero', () => {
+  expect(['0.00000012', '9.5e-7', '0.0042', '0.5', '118.25', '-0.00000012', '0'].map(formatUsd)).toEqual([
+    '0.00000012',
+    '0.00000095',
+    '0.004200',
+    '0.500000',
+    '118.25',
+    '−0.00000012',
+    '0.00',
+  ])
 })

@@ -38,11 +38,12 @@ export const withSign = (text: string, isPositive: boolean): string => (isPositi
 export const formatBps = (bps: number, fraction = 2): string =>
   `${formatUnits(`${Math.trunc(bps / 10 ** (2 - fraction))}`, fraction, fraction)}\u00a0%`
 
-/** Formats a decimal number of US dollars with at least two decimals and at most four significant ones below one. */
+/** Formats a decimal number of US dollars: two decimals, below one six, and all eight where six would be mostly zeros. */
 export function formatUsd(decimal: string): string {
   const value = Number(decimal)
-  const fraction = value !== 0 && Math.abs(value) < 1 ? 6 : 2
-  const [whole = '0', rest] = Math.abs(value).toFixed(fraction).split('.')
+  const size = Math.abs(value)
+  const fraction = value === 0 || size >= 1 ? 2 : size >= 0.001 ? 6 : 8
+  const [whole = '0', rest] = size.toFixed(fraction).split('.')
   return `${value < 0 ? MINUS : ''}${grouped(whole)}.${rest}`
 }
 

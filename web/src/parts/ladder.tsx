@@ -35,7 +35,7 @@ export function Ladder({ entryPriceUsdc, rules, orders = [], priceUsd, isPriceSt
   const prices = targets.map(target => target.price)
   const all = [...prices, entry, ...(price === undefined ? [] : [price])]
   const [low, high] = [Math.min(...all), Math.max(...all)]
-  const span = high - low || entry * 0.1
+  const span = high - low || entry * 0.1 || 1
   const place = (value: number) => MARGIN + ((value - low) / span) * (1 - 2 * MARGIN)
   const marks = toMarks(targets, place)
   const rows = Math.min(5, Math.max(1, ...marks.map(({ row }) => row + 1)))
