@@ -76,9 +76,13 @@ export async function readPriceSources(
     error => problemOf(error),
   )
   const carried = await Promise.all(
-    proven.map(({ source }) =>
-      source.kind === 'reports' && problem === undefined ? reportsOf(chain, [source.feedIds]) : [],
-    ),
+    proven.map(async ({ source }) => {
+      if (source.kind !== 'reports' || problem !== undefined) return { reports: [], problem }
+      return reportsOf(chain, [source.feedIds]).then(
+        reports => ({ reports, problem }),
+        error => ({ reports: [], problem: problemOf(error) }),
+      )
+    }),
   )
   const oracle = priceOracle(chain)
   const adapter = { address: chain.contracts.SwapAdapter ?? zeroAddress, abi: uniswapV3SwapAdapterAbi }
@@ -88,7 +92,7 @@ export async function readPriceSources(
       taken:
         source.kind === 'feed'
           ? attempt(call(oracle, 'syncFeeds', [[address]]))
-          : attempt(call(oracle, 'postReports', [carried[index] ?? []])),
+          : attempt(call(oracle, 'postReports', [carried[index]?.reports ?? []])),
       round: optional(call(oracle, 'latestRoundData', [address])),
       pool: optional(call(adapter, 'pricesOf', [address, TWAP_SECONDS])),
     })),
@@ -99,7 +103,7 @@ export async function readPriceSources(
     return {
       symbol,
       kind: source.kind === 'feed' ? 'feed' : 'reports',
-      problem: source.kind === 'reports' ? problem : undefined,
+      problem: source.kind === 'reports' ? carried[index]?.problem : undefined,
       refusal: taken?.revertData === undefined ? undefined : nameOf(taken.revertData),
       price: round?.[1] ?? 0n,
       poolPrice: twap || spot,

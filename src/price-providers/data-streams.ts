@@ -17,11 +17,15 @@ export type SignedReport = { payload: Hex; report: PriceReport }
 export type PriceReports = {
   isConfigured: boolean
   /**
-   * Returns the newest report of each stream, without those of which it has none. Throws PRICE_REPORTS_UNAVAILABLE;
-   * while the provider fails, it is asked only for exits, which are so the first to find it again.
+   * Returns the newest report of each stream, without those of which it has none or fails. Throws
+   * PRICE_REPORTS_UNAVAILABLE if it fails for all that it has; while it fails for a stream, it is asked for that only for
+   * exits, which are so the first to find it again.
    */
   newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>>
-  /** Returns what a call brings along: of each asset the newest report in session. Throws as `newest`. */
+  /**
+   * Returns what a call brings along: of each asset the newest report in session. Throws if that is nothing because the
+   * provider fails.
+   */
   carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices>
   /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is a newer one. */
   accept(report: SignedReport): boolean
@@ -34,12 +38,16 @@ const REUSE_MS = 1_000
 /** A report that was sent is the newest one until the next is sent; without that, a read fetches. */
 const REUSE_SENT_MS = 2_000
 const TIMEOUT_MS = 3_000
-/** How long a provider that failed is asked only for exits. */
+/** How long a provider that failed for a stream is asked for it only for exits. */
 const PAUSE_MS = 2_000
 /** A Worker may wait for this many responses at once; more streams share one request. */
 const MAX_SINGLE_REQUESTS = 6
+/** Servers take URLs of 8 KiB, and the id of a stream has 66 characters. */
+const MAX_STREAMS_PER_REQUEST = 100
 /** An envelope with 31 signatures is 3 KiB, in hexadecimal digits twice as much. */
 const MAX_BYTES_PER_REPORT = 16_384
+/** A report so much newer than what the provider says now was one of the future: its servers differ by less. */
+const MAX_LAG_SECONDS = 60
 const NOT_FOUND = 404
 const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
@@ -55,42 +63,59 @@ export function createPriceReports(
   share: typeof createSharedReads = readAlone,
 ): PriceReports {
   const held = new Map<Hex, SignedReport & { reuseUntil: number }>()
-  let pausedUntil = 0
+  const pausedUntil = new Map<Hex, number>()
   const fetchShared = share(async (queries: readonly (readonly Hex[])[]) => {
     const feedIds = [...new Set(queries.flat())]
-    const reports = config && (await fetchReports(config, feedIds))
-    return queries.map(() => reports)
+    const fetched = config && (await fetchReports(config, feedIds))
+    return queries.map(() => fetched)
   })
 
+  const isNewer = (report: PriceReport, than: PriceReport | undefined) =>
+    than === undefined ||
+    report.observationsTimestamp > than.observationsTimestamp ||
+    report.observationsTimestamp < than.observationsTimestamp - MAX_LAG_SECONDS
+
   function hold(each: SignedReport, reuseMs: number) {
-    const { feedId, observationsTimestamp } = each.report
-    const known = held.get(feedId)
-    const isNewest = known === undefined || observationsTimestamp >= known.report.observationsTimestamp
-    held.set(feedId, { ...(isNewest ? each : known), reuseUntil: Date.now() + reuseMs })
+    const known = held.get(each.report.feedId)
+    const newest = known === undefined || isNewer(each.report, known.report) ? each : known
+    held.set(each.report.feedId, { ...newest, reuseUntil: Date.now() + reuseMs })
   }
 
-  async function newest(feedIds: readonly Hex[], { isExit = false }: Urgency = {}) {
+  /** Fetches the newest reports of streams. Returns why some are missing. */
+  async function renew(feedIds: readonly Hex[], isExit: boolean): Promise<unknown> {
+    if (config === undefined) return unavailable('this deployment has no credentials of the provider')
+    const now = Date.now()
+    const asked = feedIds.filter(feedId => isExit || now >= (pausedUntil.get(feedId) ?? 0))
+    const fetched = asked.length > 0 ? await fetchShared(asked) : undefined
+    const failures = fetched?.failures ?? new Map<Hex, unknown>()
+    for (const feedId of asked) {
+      if (failures.has(feedId)) pausedUntil.set(feedId, Date.now() + PAUSE_MS)
+      else pausedUntil.delete(feedId)
+    }
+    for (const each of fetched?.reports ?? []) hold(each, REUSE_MS)
+    const [failure] = asked.flatMap(feedId => failures.get(feedId) ?? [])
+    return failure ?? (asked.length < feedIds.length ? unavailable('it failed a moment ago') : undefined)
+  }
+
+  async function read(feedIds: readonly Hex[], { isExit = false }: Urgency = {}) {
     const isHeld = (feedId: Hex) => Date.now() < (held.get(feedId)?.reuseUntil ?? 0)
     const missing = feedIds.filter(feedId => !isHeld(feedId))
-    if (missing.length > 0) {
-      if (config === undefined) throw unavailable('this deployment has no credentials of the provider')
-      if (!isExit && Date.now() < pausedUntil) throw unavailable('it failed a moment ago')
-      const reports = await fetchShared(missing).catch(error => {
-        pausedUntil = Date.now() + PAUSE_MS
-        throw error
-      })
-      pausedUntil = 0
-      for (const each of reports ?? []) hold(each, REUSE_MS)
-    }
-    return new Map(feedIds.flatMap(feedId => (isHeld(feedId) ? [[feedId, held.get(feedId) as SignedReport]] : [])))
+    const failure = missing.length > 0 ? await renew(missing, isExit) : undefined
+    const found = new Map(
+      feedIds.flatMap(feedId => (isHeld(feedId) ? [[feedId, held.get(feedId) as SignedReport]] : [])),
+    )
+    return { found, failure }
   }
 
   return {
     isConfigured: config !== undefined,
-    newest,
+    async newest(feedIds, urgency) {
+      const { found, failure } = await read(feedIds, urgency)
+      if (failure !== undefined && found.size === 0) throw failure
+      return found
+    },
     accept(signed) {
-      const { feedId, observationsTimestamp } = signed.report
-      if (observationsTimestamp <= (held.get(feedId)?.report.observationsTimestamp ?? 0)) return false
+      if (!isNewer(signed.report, held.get(signed.report.feedId)?.report)) return false
       hold(signed, REUSE_SENT_MS)
       return true
     },
@@ -102,9 +127,10 @@ export function createPriceReports(
     },
     async carriedFor({ streams, feeds }, urgency) {
       if (streams.length === 0) return feeds.length === 0 ? NO_PRICES : { reports: [], feeds }
-      const reports = await newest(streams.flat(), urgency)
-      const current = streams.map(ofAsset => currentReport(ofAsset.map(feedId => reports.get(feedId))))
-      return { reports: current.flatMap(each => (each ? [each.payload] : [])), feeds }
+      const { found, failure } = await read(streams.flat(), urgency)
+      const current = streams.flatMap(ofAsset => currentReport(ofAsset.map(feedId => found.get(feedId))) ?? [])
+      if (failure !== undefined && current.length + feeds.length === 0) throw failure
+      return { reports: current.map(({ payload }) => payload), feeds }
     },
   }
 }
@@ -114,26 +140,59 @@ const readAlone =
   async (query: Query): Promise<Result> =>
     (await readAll([query]))[0] as Result
 
+type FetchedReports = { reports: SignedReport[]; failures: Map<Hex, unknown> }
+
 /**
- * Fetches the newest reports of streams: of many those of the last full second in one request, and each one that is not
- * among them by itself.
+ * Fetches the newest reports of streams: of many those of the last full second together, and each one that is not among
+ * them by itself. A failure counts for its streams alone, unless nothing of a page was there: then no other is tried.
  */
-async function fetchReports(config: DataStreamsConfig, feedIds: readonly Hex[]): Promise<SignedReport[]> {
-  const reports = feedIds.length > MAX_SINGLE_REQUESTS ? await fetchBulk(config, feedIds) : []
-  const missing = feedIds.filter(feedId => !reports.some(({ report }) => report.feedId === feedId))
+async function fetchReports(config: DataStreamsConfig, feedIds: readonly Hex[]): Promise<FetchedReports> {
+  const found: FetchedReports = { reports: [], failures: new Map() }
+  const fail = (failed: readonly Hex[], error: unknown) => {
+    for (const feedId of failed) found.failures.set(feedId, error)
+  }
+  for (let from = 0; feedIds.length > MAX_SINGLE_REQUESTS && from < feedIds.length; from += MAX_STREAMS_PER_REQUEST) {
+    try {
+      found.reports.push(...(await fetchBulk(config, feedIds.slice(from, from + MAX_STREAMS_PER_REQUEST))))
+    } catch (error) {
+      fail(feedIds.slice(from), error)
+      break
+    }
+  }
+  const known = new Set([...found.reports.map(({ report }) => report.feedId), ...found.failures.keys()])
+  const missing = feedIds.filter(feedId => !known.has(feedId))
   for (let from = 0; from < missing.length; from += MAX_SINGLE_REQUESTS) {
     const page = missing.slice(from, from + MAX_SINGLE_REQUESTS)
-    const fetched = await Promise.all(page.map(id => fetchJson(config, `/api/v1/reports/latest?feedID=${id}`, 1)))
-    reports.push(...fetched.flatMap(body => (body === undefined ? [] : [toSigned(propertyOf(body, 'report'), page)])))
+    const results = await Promise.allSettled(page.map(feedId => fetchLatest(config, feedId)))
+    for (const [index, result] of results.entries())
+      if (result.status === 'fulfilled') found.reports.push(...(result.value ? [result.value] : []))
+      else fail(page.slice(index, index + 1), result.reason)
+    const [first] = results
+    if (first?.status === 'fulfilled' || results.some(({ status }) => status === 'fulfilled')) continue
+    fail(missing.slice(from + page.length), first?.reason)
+    break
   }
-  return reports
+  return found
 }
 
+async function fetchLatest(config: DataStreamsConfig, feedId: Hex): Promise<SignedReport | undefined> {
+  const body = await fetchJson(config, `/api/v1/reports/latest?feedID=${feedId}`, 1)
+  return body === undefined ? undefined : toSigned(propertyOf(body, 'report'), [feedId])
+}
+
+/** Returns what can be read of the reports of the last full second. */
 async function fetchBulk(config: DataStreamsConfig, feedIds: readonly Hex[]): Promise<SignedReport[]> {
   const timestamp = Math.floor(Date.now() / 1_000) - 1
   const path = `/api/v1/reports/bulk?feedIDs=${feedIds.join(',')}&timestamp=${timestamp}`
   const reports = propertyOf(await fetchJson(config, path, feedIds.length), 'reports')
-  return Array.isArray(reports) ? reports.slice(0, feedIds.length).map(report => toSigned(report, feedIds)) : []
+  if (!Array.isArray(reports)) return []
+  return reports.slice(0, feedIds.length).flatMap(report => {
+    try {
+      return [toSigned(report, feedIds)]
+    } catch {
+      return [] // it is fetched by itself, which says what is wrong with it
+    }
+  })
 }
 
 /** Decodes a report of one of the streams. Throws PRICE_REPORTS_UNAVAILABLE. */

@@ -126,6 +126,44 @@ describe('the provider of signed reports', () => {
     expect((await reports.newest([idOf(2)])).size).toBe(1)
   })
 
+  it('the provider of signed reports that fails for one stream gives those of all others, alone and together', async () => {
+    const reports = provider()
+    const broken = idOf(0xbad)
+    server.fail('broken stream')
+    expect((await failureOf(reports.newest([broken]))).body.error).toContain('cannot be decoded')
+    expect((await reports.newest([NVDA])).size).toBe(1)
+    expect([...(await provider().newest([broken, NVDA])).keys()]).toEqual([NVDA])
+    const many = Array.from({ length: 20 }, (_, index) => idOf(300 + index))
+    expect([...(await provider().newest([broken, ...many])).keys()]).toEqual(many)
+    expect((await provider().carriedFor(need([broken], [NVDA]))).reports).toHaveLength(1)
+    server.set(NVDA, { marketStatus: 5 })
+    expect((await failureOf(provider().carriedFor(need([broken, NVDA])))).status).toBe(503)
+    server.unset(NVDA)
+    const feeds = [`0x${'fe'.repeat(20)}`] as const
+    server.fail('down')
+    expect(await provider().carriedFor({ streams: [[NVDA]], feeds })).toEqual({ reports: [], feeds })
+  })
+
+  it('the provider of signed reports is asked for hundreds of streams in requests whose URLs every server takes', async () => {
+    const before = server.requests()
+    const many = Array.from({ length: 250 }, (_, index) => idOf(1_000 + index))
+    expect((await provider().newest(many)).size).toBe(250)
+    expect(server.requests() - before).toBe(3)
+    expect(server.longestUrl()).toBeLessThan(8_000)
+  })
+
+  it('the provider of signed reports that once sent a report of the future is believed again afterwards', async () => {
+    const reports = provider()
+    server.set(NVDA, { observedAt: now + 86_400 })
+    const [future] = (await reports.newest([NVDA])).values()
+    if (future === undefined) return expect.unreachable()
+    server.set(NVDA, {})
+    const [present] = (await provider().newest([NVDA])).values()
+    if (present === undefined) return expect.unreachable()
+    expect(reports.accept(present)).toBe(true)
+    expect((await reports.newest([NVDA])).get(NVDA)?.payload).toBe(present.payload)
+  })
+
   it('the provider of signed reports that returns the report of another stream is not believed', async () => {
     server.fail('other stream')
     expect((await failureOf(provider().newest([NVDA]))).body.error).toContain('the report of another stream')
