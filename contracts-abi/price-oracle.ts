@@ -76,6 +76,7 @@ export const priceOracleAbi = [
   {"type":"error","name":"NotFeedSource","inputs":[{"name":"asset","type":"address"}]},
   {"type":"error","name":"NotPendingDefaultAdmin","inputs":[{"name":"caller","type":"address"},{"name":"pending","type":"address"}]},
   {"type":"error","name":"NotUpdaterSource","inputs":[{"name":"asset","type":"address"}]},
+  {"type":"error","name":"PriceAheadOfMultiplier","inputs":[{"name":"asset","type":"address"},{"name":"price","type":"int256"},{"name":"effectiveAt","type":"uint256"}]},
   {"type":"error","name":"PriceBeforeMultiplier","inputs":[{"name":"asset","type":"address"},{"name":"observedAt","type":"uint256"},{"name":"effectiveAt","type":"uint256"}]},
   {"type":"error","name":"PriceFromFuture","inputs":[{"name":"asset","type":"address"},{"name":"observedAt","type":"uint256"}]},
   {"type":"error","name":"ReportExpired","inputs":[{"name":"asset","type":"address"},{"name":"expiresAt","type":"uint256"}]},

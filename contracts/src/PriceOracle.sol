@@ -368,6 +368,10 @@ contract PriceOracle is PriceSources {
         return (!isWithin, SkipReason.DeviationTooLarge);
     }
 
+    function _heldPriceOf(address asset) internal view override returns (uint256) {
+        return _feeds[asset].price;
+    }
+
     function _forgetAnchors(address asset) internal override {
         delete _anchors[asset];
     }

@@ -302,6 +302,10 @@ export const marketErrors = {
     ({ asset, observedAt, effectiveAt }) =>
       `the price of ${asset} was observed at ${observedAt}, before its multiplier changed at ${effectiveAt}`,
   ),
+  PRICE_AHEAD_OF_MULTIPLIER: reportRefused<{ asset: Address; price: bigint; effectiveAt: bigint }>(
+    ({ asset, price, effectiveAt }) =>
+      `the price ${price} of ${asset} is that of after a split, which its multiplier follows at ${effectiveAt}`,
+  ),
   FEED_PAUSED: reportRefused<{ asset: Address }>(({ asset }) => `the issuer of ${asset} has paused its push feed`),
   PRICE_PROVIDER_FAILED: row<{ provider: string; problem: string; skipped?: readonly object[] }>({
     status: 502,

@@ -720,6 +720,7 @@ const unreachable: Record<string, readonly string[]> = {
     'MARKET_NOT_TRADING',
     'SPREAD_TOO_WIDE',
     'MULTIPLIER_UNKNOWN',
+    'PRICE_AHEAD_OF_MULTIPLIER',
     'PRICE_BEFORE_MULTIPLIER',
     'FEED_PAUSED',
   ],

@@ -107,6 +107,8 @@ interface IPriceOracle {
     error MultiplierUnknown(address asset);
     /// @notice The share's price is from before the token's multiplier changed
     error PriceBeforeMultiplier(address asset, uint256 observedAt, uint256 effectiveAt);
+    /// @notice The share's price is already that of after a split, and the token's multiplier is not
+    error PriceAheadOfMultiplier(address asset, int256 price, uint256 effectiveAt);
     /// @notice The token's issuer advises against relying on its push feed
     error FeedPaused(address asset);
     error ZeroAddress();

@@ -32,6 +32,7 @@ abstract contract PriceSources is IPriceOracle, TwoStepAdmin {
 
     /// @dev What a token may have (ERC-8056), and a fee manager.
     bytes4 private constant UI_MULTIPLIER = bytes4(keccak256("uiMultiplier()"));
+    bytes4 private constant NEW_UI_MULTIPLIER = bytes4(keccak256("newUIMultiplier()"));
     bytes4 private constant EFFECTIVE_AT = bytes4(keccak256("effectiveAt()"));
     bytes4 private constant ORACLE_PAUSED = bytes4(keccak256("oraclePaused()"));
     bytes4 private constant LINK_ADDRESS = bytes4(keccak256("i_linkAddress()"));
@@ -208,26 +209,45 @@ abstract contract PriceSources is IPriceOracle, TwoStepAdmin {
         returns (uint96)
     {
         if (price <= 0 || price > type(int128).max) revert InvalidPrice(asset, price);
+        (uint256 multiplier, uint256 next) = isSharePrice ? _multiplierOf(asset, observedAt) : (ONE, ONE);
         uint256 scaled;
         unchecked {
             // Below 2^127 * 2^120, and 18 decimals at most.
-            scaled = price.toUint256() * (isSharePrice ? _multiplierOf(asset, observedAt) : ONE);
-            scaled /= ONE * 10 ** decimals / 10 ** PRICE_DECIMALS;
+            scaled = price.toUint256() * multiplier / (ONE * 10 ** decimals / 10 ** PRICE_DECIMALS);
         }
         if (scaled == 0 || scaled > type(uint96).max) revert InvalidPrice(asset, price);
+        if (next != multiplier && _isAcrossSplit(scaled, _heldPriceOf(asset), multiplier, next)) {
+            revert PriceAheadOfMultiplier(asset, price, BoundedCall.get(asset, EFFECTIVE_AT));
+        }
         // forge-lint: disable-next-line(unsafe-typecast): checked above
         return uint96(scaled);
     }
 
-    /// @dev How many shares a token stands for, with 18 decimals, if it has not changed since `observedAt`.
-    function _multiplierOf(address asset, uint256 observedAt) private view returns (uint256 multiplier) {
+    /// @dev How many shares a token stands for, with 18 decimals, if it has not changed since `observedAt`; and after a change that
+    /// is announced.
+    function _multiplierOf(address asset, uint256 observedAt) private view returns (uint256 multiplier, uint256 next) {
         multiplier = BoundedCall.get(asset, UI_MULTIPLIER);
         if (multiplier == 0 || multiplier > type(uint120).max) revert MultiplierUnknown(asset);
         uint256 effectiveAt = BoundedCall.get(asset, EFFECTIVE_AT);
         if (observedAt < effectiveAt && effectiveAt <= block.timestamp) {
             revert PriceBeforeMultiplier(asset, observedAt, effectiveAt);
         }
+        next = effectiveAt > block.timestamp ? BoundedCall.get(asset, NEW_UI_MULTIPLIER) : multiplier;
     }
+
+    /// @dev Whether a price is nearer, by ratio, to what a split makes of the held one than to that. Smaller steps than 5 for 4, such
+    /// as dividends, are within the day's moves.
+    function _isAcrossSplit(uint256 price, uint256 held, uint256 multiplier, uint256 next) private pure returns (bool) {
+        (uint256 less, uint256 more) = multiplier < next ? (multiplier, next) : (next, multiplier);
+        if (held == 0 || less == 0 || more > type(uint120).max || less * 5 > more * 4) return false;
+        uint256 ratio = price * ONE / held;
+        uint256 square = ratio * ratio / ONE;
+        uint256 step = multiplier * ONE / next;
+        return multiplier < next ? square < step : square > step;
+    }
+
+    /// @dev The price that is stored now; 0 before the first.
+    function _heldPriceOf(address asset) internal view virtual returns (uint256);
 
     /// @dev Restarts the updater's deviation bound.
     function _forgetAnchors(address asset) internal virtual;

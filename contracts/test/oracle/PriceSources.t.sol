@@ -421,6 +421,55 @@ contract PriceSourcesTest is Test, Chainlink {
         _assertPrice(nvda, 400e8, START + 100, 2);
     }
 
+    /// A share trades split from pre-market on, hours before the token is.
+    function test_RefusesAShareThatHasSplitBeforeItsTokenHas() public {
+        oracle.setSource(nvda, _reports(V8, true));
+        _post(streams.signed(V8, 400e18, OPEN));
+        stock.updateMultiplier(4e18, START + 100);
+        skip(1);
+        bytes memory ahead =
+            abi.encodeWithSelector(IPriceOracle.PriceAheadOfMultiplier.selector, nvda, int256(100e18), START + 100);
+        _refuse(streams.signed(V8, 100e18, OPEN), ahead);
+        _refuse(
+            streams.signed(V8, 199e18, OPEN),
+            abi.encodeWithSelector(IPriceOracle.PriceAheadOfMultiplier.selector, nvda, int256(199e18), START + 100)
+        );
+        _post(streams.signed(V8, 201e18, OPEN));
+        skip(1);
+        _post(streams.signed(V8, 400e18, OPEN));
+        _assertPrice(nvda, 400e8, START + 2, 3);
+        skip(1);
+        _refuse(streams.signed(V8, 100e18, OPEN), ahead);
+        vm.prank(forcer);
+        oracle.forcePrice(nvda, 399e8);
+        skip(97);
+        _post(streams.signed(V8, 100e18, OPEN));
+        _assertPrice(nvda, 400e8, START + 100, 5);
+
+        stock.updateMultiplier(0.4e18, START + 200);
+        skip(1);
+        _refuse(
+            streams.signed(V8, 1000e18, OPEN),
+            abi.encodeWithSelector(IPriceOracle.PriceAheadOfMultiplier.selector, nvda, int256(1000e18), START + 200)
+        );
+        _post(streams.signed(V8, 101e18, OPEN));
+        skip(99);
+        _post(streams.signed(V8, 1000e18, OPEN));
+        _assertPrice(nvda, 400e8, START + 200, 7);
+    }
+
+    function test_ADividendThatIsAnnouncedBoundsNoPriceAndNorDoesASplitTheFirst() public {
+        oracle.setSource(nvda, _reports(V8, true));
+        stock.updateMultiplier(4e18, START + 100);
+        _post(streams.signed(V8, 100e18, OPEN));
+        skip(100);
+        _post(streams.signed(V8, 100e18, OPEN));
+        stock.updateMultiplier(4.9e18, START + 200);
+        skip(1);
+        _post(streams.signed(V8, 10e18, OPEN));
+        _assertPrice(nvda, 40e8, START + 101, 3);
+    }
+
     function test_RefusesAShareOfATokenThatDoesNotTellItsMultiplier() public {
         oracle.setSource(nvda, _reports(V8, true));
         bytes memory payload = streams.signed(V8, 100e18, OPEN);
