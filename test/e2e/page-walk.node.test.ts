@@ -23,7 +23,7 @@ let states: [path: string, action?: (page: Page) => Promise<void>][]
 
 beforeAll(async () => {
   browser = await launchBrowser()
-  const agent = await register(8, 'Walked agent with a name that is longer than most', 'frontier')
+  const agent = await register(8, 'W'.repeat(64), 'frontier') // as long as a name may be
   const idle = await register(7, 'Idle agent', 'genesis')
   const exits = '-500:5000,-1000:10000,1500:10000'
   const open = await trade(agent, 'open', { symbol: 'META', usdcAmount: '300', exits, note: 'w'.repeat(120) })

@@ -200,13 +200,14 @@ describe('the pages', () => {
       if (pathname.startsWith('/app/') || pathname.endsWith('/events')) return route.fallback()
       await route.fulfill({ json: replace(await (await route.fetch()).json()) })
     })
-    const { positionId: closed } = await trade(hostile, 'open', {
+    const loser = await register(11, 'Losing agent', 'frontier')
+    const { positionId: closed } = await trade(loser, 'open', {
       symbol: 'COIN',
       usdcAmount: '60',
       exits: '-900:10000',
     })
-    await trade(hostile, 'reduce', { positionId: closed, exitBps: '10000' })
-    const of = `/app/agents/${hostile.agentId}`
+    await trade(loser, 'reduce', { positionId: closed, exitBps: '10000' })
+    const of = `/app/agents/${loser.agentId}`
     for (const path of [of, `${of}/positions/${closed}`, '/app/vaults', '/app/vaults/frontier', '/app/tokens/COIN']) {
       await page.goto(serviceUrl + path)
       await page.locator('main h1').waitFor()

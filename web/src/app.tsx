@@ -95,7 +95,7 @@ export function App() {
   return (
     <DeploymentProvider>
       <Shell path={pathname}>
-        <Guarded key={pathname} what="this page">
+        <Guarded key={pathname} what="This page">
           <PageOfPath params={params} query={searchParams} />
         </Guarded>
       </Shell>

@@ -133,7 +133,7 @@ function Card() {
 }
 
 render(
-  <Guarded what="this card">
+  <Guarded what="This card">
     <Card />
   </Guarded>,
   document.body,

@@ -120,11 +120,10 @@ function titleOf(
   { calls = [] }: Transaction,
   contract: string | undefined,
 ): string {
-  if (trades === undefined) return 'Transaction'
-  const [first] = trades
-  if (first === undefined)
-    return calls.at(-1)?.title ?? (contract === undefined ? 'Transaction' : `Call of ${contract}`)
-  return trades.length > 1 ? `${trades.length} trades` : `${nameOfTrade(first)}: ${first.symbol}`
+  const [first, ...others] = trades ?? []
+  if (first) return others.length > 0 ? `${others.length + 1} trades` : `${nameOfTrade(first)}: ${first.symbol}`
+  const asked = calls.at(calls.length > 2 ? 0 : -1)
+  return asked?.title ?? (contract === undefined ? 'Transaction' : `Call of ${contract}`)
 }
 
 const TRADE_COLUMNS: Column<Schema['FeedTrade']>[] = [

@@ -4,7 +4,7 @@ import { useErrorBoundary } from 'preact/hooks'
 /** Says that a part of the page is broken, in its place: the rest of the page stays in view. */
 export function Guarded({ what, children }: { what: string; children: ComponentChildren }) {
   const [error] = useErrorBoundary(thrown => console.error(thrown))
-  return error === undefined ? children : <Broken text={`The page cannot show ${what}.`} />
+  return error === undefined ? children : <Broken text={`${what} cannot be shown.`} />
 }
 
 /** A failure of the page itself. A reload also brings the scripts of a newer version. */

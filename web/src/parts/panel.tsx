@@ -21,7 +21,7 @@ export function Panel({ title, aside, children, flush = false }: PanelProps) {
         {aside !== undefined && <div class="aside">{aside}</div>}
       </header>
       <div class={flush ? 'flush' : 'body'}>
-        <Guarded what="this part">{children}</Guarded>
+        <Guarded what="This part">{children}</Guarded>
       </div>
     </section>
   )
