@@ -299,6 +299,40 @@ contract PriceSourcesTest is Test, Chainlink {
         _refuse(streams.signed(V8, 1e18, OPEN), abi.encodeWithSelector(IPriceOracle.UnknownStream.selector, V8));
     }
 
+    function test_RefusesAReportOfATokenWhoseSourceIsAnother() public {
+        bytes memory unknown = abi.encodeWithSelector(IPriceOracle.UnknownStream.selector, V8);
+        oracle.setSource(nvda, _reports(V8, false));
+        oracle.setSource(nvda, _updater());
+        _refuse(streams.signed(V8, 1e18, OPEN), unknown);
+        oracle.setSource(nvda, _feed(new PushFeed(8), false));
+        _refuse(streams.signed(V8, 1e18, OPEN), unknown);
+    }
+
+    function test_AListThatRepeatsPricesVerifiesEachOnceAndItsSenderPays() public {
+        PushFeed feed = new PushFeed(8);
+        feed.say(270e8, START);
+        oracle.setSource(nvda, _reports(V8, false));
+        oracle.setSource(aapl, _feed(feed, false));
+        bytes[] memory payloads = new bytes[](300);
+        address[] memory feeds = new address[](300);
+        payloads[0] = streams.signed(V8, 120e18, OPEN);
+        for (uint256 i; i < 300; ++i) {
+            (payloads[i], feeds[i]) = (payloads[0], aapl);
+        }
+        vm.expectCall(address(streams.proxy()), abi.encodeWithSelector(streams.proxy().verify.selector), 1);
+        uint256 left = gasleft();
+        oracle.postPrices(payloads, feeds);
+        assertLt(left - gasleft(), 600 * 20_000);
+        _assertPrice(nvda, 120e8, START, 1);
+        _assertPrice(aapl, 270e8, START, 1);
+    }
+
+    function test_BytesAfterTheEnvelopeChangeNothing() public {
+        oracle.setSource(nvda, _reports(V8, false));
+        _post(bytes.concat(streams.signed(V8, 120e18, OPEN), new bytes(100_000)));
+        _assertPrice(nvda, 120e8, START, 1);
+    }
+
     function test_RefusesWhatIsNoReport() public {
         oracle.setSource(nvda, _reports(V8, false));
         bytes memory malformed = abi.encodeWithSelector(IPriceOracle.MalformedReport.selector);
@@ -549,6 +583,11 @@ contract PriceSourcesTest is Test, Chainlink {
         payloads[0] = streams.signed(V8, 120e18, OPEN);
         vm.expectPartialRevert(IPriceOracle.ReportNotVerified.selector);
         oracle.postReports(payloads);
+        // What the oracle happens to hold pays for nobody's report.
+        link.mint(address(oracle), 10e18);
+        vm.expectPartialRevert(IPriceOracle.ReportNotVerified.selector);
+        oracle.postReports(payloads);
+        assertEq(link.balanceOf(address(oracle)), 10e18);
     }
 
     // Push feeds
