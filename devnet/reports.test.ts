@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import {
   concat,
   encodeAbiParameters,
@@ -14,15 +18,63 @@ import { priceOracleAbi } from '../contracts-abi/price-oracle.ts'
 import { reportFeeManagerAbi } from '../contracts-abi/report-fee-manager.ts'
 import { rewardManagerAbi } from '../contracts-abi/reward-manager.ts'
 import { verifierProxyAbi } from '../contracts-abi/verifier-proxy.ts'
+import { createChain } from '../src/chain/configured-chain.ts'
+import { call, readTree } from '../src/chain/read-tree.ts'
+import { parseConfig } from '../src/config/config.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { reportConfig, reportSignerKeys } from './report-signers.ts'
 import { stepwiseSender } from './sender.ts'
+import { workerVars } from './worker-vars.ts'
 
 let devnet: Devnet
 beforeAll(async () => {
   devnet = await startDevnet({ priceSource: 'reports' })
 })
 afterAll(() => devnet?.stop())
+
+test('on signed reports a node whose newest block is old shows what a transaction of now would find', async () => {
+  const { contracts, tokens } = devnet.deployment
+  const NVDA = tokens.NVDA ?? '0x'
+  const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
+  const { feedIds } = await devnet.client.readContract({ ...oracle, functionName: 'sourceOf', args: [NVDA] })
+  const payload = await signedReport(feedIds[0] ?? '0x', '191.5', reportConfig.faults + 1)
+  const quiet = await startQuietNode(devnet.rpcUrl)
+  try {
+    const { chain: config } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: quiet.url })
+    if (config === undefined) return expect.unreachable()
+    const chain = { ...createChain(config, undefined), carried: { reports: [payload], feeds: [] } }
+    const { values, carried } = await readTree(chain, call(oracle, 'peekPrice', [NVDA]))
+    expect(values[0]).toBe(parseUnits('191.5', 8))
+    expect(carried?.reports).toEqual([payload])
+  } finally {
+    await quiet.stop()
+  }
+})
+
+/** Starts a node in front of another one, whose newest block is 20 seconds old for calls. */
+async function startQuietNode(rpcUrl: string) {
+  const server = createServer(async (request, response) => {
+    const body: unknown = JSON.parse(await text(request))
+    const time = numberToHex((await devnet.client.getBlock()).timestamp - 20n)
+    const aged = [body].flat().map(each => {
+      const { method, params } = each as { method: string; params: unknown[] }
+      const [call, tag, override = {}, others] = params
+      return method === 'eth_call' && others === undefined
+        ? { ...(each as object), params: [call, tag, override, { time }] }
+        : each
+    })
+    const headers = { 'content-type': 'application/json' }
+    const sent = JSON.stringify(Array.isArray(body) ? aged : aged[0])
+    const answered = await fetch(rpcUrl, { method: 'POST', headers, body: sent })
+    response.writeHead(200, headers).end(await answered.text())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () => new Promise(resolve => server.close(resolve)),
+  }
+}
 
 test('on signed reports the updater posts no price, and any account posts what enough signers signed', async () => {
   const { accounts, contracts, tokens } = devnet.deployment

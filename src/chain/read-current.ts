@@ -1,6 +1,6 @@
 import { refuse } from '../errors/refuse.ts'
 import { BehindNode, isUnreachable, unreachable } from '../rpc/node-errors.ts'
-import { blockRequest, type NodeBlock, type RpcRequest, readsNewest } from '../rpc/requests.ts'
+import { blockRequest, type NodeBlock, type RpcRequest, readsNewest, replacesTime } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { newest } from './min-blocks.ts'
 
@@ -46,7 +46,7 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
     const { number, timestamp } = decoded.get(returned)?.result?.block ?? {}
     return number === undefined ? undefined : { number: Number(number), timestamp: Number(timestamp) }
   }
-  const sent = readsNewest(request) ? { ...request, headOf } : request
+  const sent = readsNewest(request) && !replacesTime(request) ? { ...request, headOf } : request
   const returned = await rpc.read(sent, isCurrent).catch((error: Error) => {
     if (wrongNode !== undefined) throw wrongNode
     if (!(error.cause instanceof BehindNode)) throw error

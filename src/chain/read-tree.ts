@@ -1,6 +1,7 @@
 import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
+import { nowAt } from '../clock.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
 import { NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
@@ -136,6 +137,31 @@ export async function readTree<const Tree extends CallTree>(
   at?: Block,
   simulation?: { from: Address; override: StateOverride },
 ): Promise<TreeReading<Tree>> {
+  const reading = await readTreeAt(chain, tree, { at, simulation })
+  const { length = 0 } = chain.carried?.reports ?? {}
+  const now = nowAt(reading.block)
+  const isAhead = now > reading.block.timestamp + MAX_FUTURE_SECONDS
+  if (at || !isAhead || (reading.carried?.reports.length ?? 0) === length) return reading
+  // Reports of now are from the future of an old block: the next transaction finds another time.
+  return readTreeAt(chain, tree, { simulation, time: now }).catch(() => reading)
+}
+
+/** How far ahead of a block's time the oracle takes reports. */
+const MAX_FUTURE_SECONDS = 5n
+
+async function readTreeAt<const Tree extends CallTree>(
+  chain: Chain,
+  tree: Tree,
+  {
+    at,
+    simulation,
+    time,
+  }: {
+    at?: Block | undefined
+    simulation?: { from: Address; override: StateOverride } | undefined
+    time?: bigint
+  },
+): Promise<TreeReading<Tree>> {
   const { contracts } = chain
   const multicall = { address: contracts.Multicall3, abi: blockAbi }
   const head = {
@@ -151,7 +177,7 @@ export async function readTree<const Tree extends CallTree>(
     !isUntrusted || (chain.memory.hostileContracts.get(address) ?? 0) <= Date.now()
   const kept = calls.filter(isKept)
   const { from: to = contracts.Multicall3, override } = simulation ?? {}
-  const request = readRequest({ to, data: encodeBatch(kept) }, at?.number, override)
+  const request = readRequest({ to, data: encodeBatch(kept) }, at?.number, override, time)
   const reading = readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
     const returnedResults = parseResults(returned, kept.length).values()
     const results = calls.map(each => (isKept(each) ? returnedResults.next().value : FAILED) ?? FAILED).values()
@@ -167,7 +193,7 @@ export async function readTree<const Tree extends CallTree>(
   })
   return reading.catch(async (error: unknown) => {
     if (!isRefused(error) || !(await findHostileContracts(chain, kept))) throw error
-    return readTree(chain, tree, at, simulation)
+    return readTreeAt(chain, tree, { at, simulation, ...(time && { time }) })
   })
 }
 

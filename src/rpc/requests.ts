@@ -230,6 +230,9 @@ export const headerRequest = (block: BlockTag): RpcRequest<NodeHeader | null> =>
 export const readsNewest = ({ method, params }: RpcRequest): boolean =>
   method === blockNumberRequest.method || params.includes('latest') || params.includes('pending')
 
+/** Whether a call runs at another time than its block's, so that what it says of that is no time of a head. */
+export const replacesTime = ({ params: [, , , others] }: RpcRequest): boolean => others !== undefined
+
 export const transactionCountRequest = (account: Address, block: BlockTag = 'latest'): RpcRequest<Hex> => ({
   method: 'eth_getTransactionCount',
   params: [account, toTag(block)],
@@ -326,9 +329,15 @@ export const callRequest = (
   call: CallParameters,
   block: BlockTag = 'latest',
   override?: StateOverride,
+  time?: bigint,
 ): RpcRequest<Hex> => ({
   method: 'eth_call',
-  params: override === undefined ? [call, toTag(block)] : [call, toTag(block), override],
+  params: [
+    call,
+    toTag(block),
+    ...(override || time ? [override ?? {}] : []),
+    ...(time ? [{ time: numberToHex(time) }] : []),
+  ],
   isResult: isData,
   ...(override && { hasOverride: true }),
 })
