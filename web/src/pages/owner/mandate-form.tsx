@@ -7,9 +7,9 @@ import { type Draft, edit, fieldsOf, fromLocalField, hasDropped, LIMITS, MODES, 
 import { ownerOf } from './owner-client.ts'
 
 const MODE_TEXT = {
-  trade: 'Trade: open, add, reduce and close',
-  reduceOnly: 'Reduce only: no buying',
-  stopped: 'Stopped: no buying, exits may only be tightened',
+  trade: 'Open, add, reduce and close',
+  reduceOnly: 'Only reduce and close',
+  stopped: 'Only reduce, close, tighten exits',
 }
 type Mode = (typeof MODES)[number]
 type MandateFormProps = { control: Schema['AgentControl']; reload(): void }
