@@ -173,10 +173,9 @@ const pagesAreBuilt = buildPages()
 function testWhatIsAsked(): Promise<Results> {
   const [option, ...files] = args
   if (option === undefined) return testAll('fast')
-  if (option === '--slow') return testAll('slow')
-  if (option === '--release') return testAll('release')
-  if (option !== '--long') return testService('selected', args)
-  return files.length === 0 ? testAll('long') : testService('long', files)
+  if (option !== '--slow' && option !== '--release' && option !== '--long') return testService('selected', args)
+  if (files.length > 0) return testService(option === '--long' ? 'long' : 'selected', files)
+  return testAll(option === '--slow' ? 'slow' : option === '--release' ? 'release' : 'long')
 }
 
 let results: Results
