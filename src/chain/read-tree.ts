@@ -143,7 +143,12 @@ export async function readTree<const Tree extends CallTree>(
   const isAhead = now > reading.block.timestamp + MAX_FUTURE_SECONDS
   if (at || !isAhead || (reading.carried?.reports.length ?? 0) === length) return reading
   // Reports of now are from the future of an old block: the next transaction finds another time.
-  return readTreeAt(chain, tree, { simulation, time: now }).catch(() => reading)
+  const next = await readTreeAt(chain, tree, { simulation, time: now }).catch(() => undefined)
+  if (next === undefined) return reading
+  // A newer block needs no other time.
+  return next.block.number === reading.block.number
+    ? { ...next, block: reading.block }
+    : readTreeAt(chain, tree, { simulation })
 }
 
 /** How far ahead of a block's time the oracle takes reports. */
