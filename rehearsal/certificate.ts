@@ -1,3 +1,4 @@
+import { certificateHash } from '@agent-trading-service/protocol/certificate-hash'
 import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import { type Address, type Hex, verifyMessage } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -18,8 +19,11 @@ export type ExaminationResult = {
   statistics: ExaminationStatistics
 }
 
-/** A result that its author has signed. It is the author's claim until somebody has recomputed it. */
-export type Certificate = { result: ExaminationResult; hash: string; author: Address; signature: Hex }
+/**
+ * A result that its author has signed for the agents of an owner. It is the author's claim until somebody has
+ * recomputed it. The hash names examination and owner, so that a track can require it (`certificateHash`).
+ */
+export type Certificate = { result: ExaminationResult; owner: Address; hash: Hex; author: Address; signature: Hex }
 
 export function describeResult({
   agent,
@@ -59,12 +63,17 @@ export const claimOf = ({ hash, result: { statistics } }: Certificate): string =
     edgeBps: statistics.deflatedSharpe === null ? -1 : bps(statistics.deflatedSharpe),
   })}`
 
-const messageOf = (hash: string) => `Examination of an agent on the agent trading service: ${hash}`
+const messageOf = (hash: Hex) => `Examination of an agent on the agent trading service: ${hash}`
 
 /** Signs a result. The message is text, so that any wallet shows what it signs. */
-export async function certify(result: ExaminationResult, account: PrivateKeyAccount): Promise<Certificate> {
-  const hash = jsonHash(result)
-  return { result, hash, author: account.address, signature: await account.signMessage({ message: messageOf(hash) }) }
+export async function certify(
+  result: ExaminationResult,
+  account: PrivateKeyAccount,
+  owner: Address = account.address,
+): Promise<Certificate> {
+  const hash = certificateHash(result, owner)
+  const signature = await account.signMessage({ message: messageOf(hash) })
+  return { result, owner, hash, author: account.address, signature }
 }
 
 /**
@@ -72,13 +81,13 @@ export async function certify(result: ExaminationResult, account: PrivateKeyAcco
  * of variants is the author's own count, so figures that follow from it are not compared.
  */
 export async function checkCertificate(
-  { result, hash, author, signature }: Certificate,
+  { result, owner, hash, author, signature }: Certificate,
   own: ExaminationResult,
 ): Promise<string[]> {
   const isSigned = await verifyMessage({ address: author, message: messageOf(hash), signature }).catch(() => false)
   const checks: [what: string, isSame: boolean][] = [
     ['the signature is not of its author', isSigned],
-    ['the hash is not of its result', jsonHash(result) === hash],
+    ['the hash is not of its result', certificateHash(result, owner) === hash],
     ['the agent is another one', result.agent.hash === own.agent.hash],
     ['the contracts are others', result.contractsHash === own.contractsHash],
     ['the service has another version', result.version === own.version],

@@ -52,8 +52,9 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   if (options.report !== undefined) writeFileSync(options.report, examinationPage(name, records, statistics))
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ...result, records }, null, 2)}\n`)
   if (options.certificate !== undefined && author !== undefined) {
-    const own = await certify(result, author)
+    const own = await certify(result, author, options.owner)
     writeFileSync(options.certificate, `${JSON.stringify(own, null, 2)}\n`)
+    console.log(`\nCertificate ${own.hash}\nof examination 0x${markets}, for agents of ${own.owner}.`)
     console.log(`\nThe agent's page shows it if the metadata URI ends in\n${claimOf(own)}`)
   }
   const differences = certificate === undefined ? [] : await checkCertificate(certificate, result)

@@ -102,6 +102,9 @@ contract OwnerControls is IOwnerControls, PriceCarrier, EIP712 {
     /// @dev A new mandate starts an empty list under its own version: nothing has to be deleted.
     mapping(uint256 agentId => mapping(uint256 version => mapping(address token => bool))) private _allowedTokens;
 
+    mapping(uint256 agentId => mapping(uint256 transfers => mapping(bytes32 examination => bytes32))) private
+        _certificates;
+
     constructor(address agentRegistry_) EIP712("Service OwnerControls", "1") {
         if (agentRegistry_ == address(0)) revert ZeroAddress();
         _agents = IAgentRegistry(agentRegistry_);
@@ -226,6 +229,17 @@ contract OwnerControls is IOwnerControls, PriceCarrier, EIP712 {
     }
 
     /// @inheritdoc IOwnerControls
+    function claimCertificate(uint256 agentId, bytes32 examination, bytes32 results) external {
+        if (msg.sender != _agents.ownerOf(agentId)) revert IAgentRegistry.NotAgentOwner(agentId, msg.sender);
+        bytes32 held = certificateOf(agentId, examination);
+        if (held != 0) revert CertificateAlreadyClaimed(agentId, held);
+
+        bytes32 certificate = keccak256(abi.encode(examination, msg.sender, results));
+        _certificates[agentId][_agents.transferCountOf(agentId)][examination] = certificate;
+        emit CertificateClaimed(agentId, msg.sender, examination, certificate);
+    }
+
+    /// @inheritdoc IOwnerControls
     function useConsent(IAgentRegistry.Registration calldata registration, IAgentRegistry.OwnerConsent calldata consent)
         external
     {
@@ -292,6 +306,11 @@ contract OwnerControls is IOwnerControls, PriceCarrier, EIP712 {
     function isTokenAllowed(uint256 agentId, address token) external view returns (bool) {
         Limits memory limits = _limits[agentId];
         return !limits.hasTokenList || _allowedTokens[agentId][limits.version][token];
+    }
+
+    /// @inheritdoc IOwnerControls
+    function certificateOf(uint256 agentId, bytes32 examination) public view returns (bytes32) {
+        return _certificates[agentId][_agents.transferCountOf(agentId)][examination];
     }
 
     /// @inheritdoc IOwnerControls

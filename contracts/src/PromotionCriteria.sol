@@ -5,6 +5,7 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IAgentRegistry} from "./interfaces/IAgentRegistry.sol";
 import {IAllocationManager} from "./interfaces/IAllocationManager.sol";
+import {IOwnerControls} from "./interfaces/IOwnerControls.sol";
 import {IPositionManager} from "./interfaces/IPositionManager.sol";
 import {IPromotionCriteria} from "./interfaces/IPromotionCriteria.sol";
 import {ITradeRouter} from "./interfaces/ITradeRouter.sol";
@@ -44,6 +45,8 @@ contract PromotionCriteria is IPromotionCriteria {
         if (c.firstLossUsdc < c.requiredFirstLossUsdc) {
             revert FirstLossMissing(agentId, c.firstLossUsdc, c.requiredFirstLossUsdc);
         }
+        (bytes32 examination, bytes32 certificate) = examinationOf(agentId);
+        if (examination != 0 && certificate == 0) revert ExaminationMissing(agentId, examination);
     }
 
     /// @inheritdoc IPromotionCriteria
@@ -54,6 +57,13 @@ contract PromotionCriteria is IPromotionCriteria {
     /// @inheritdoc IPromotionCriteria
     function scoreOf(uint256 agentId) external view returns (uint256) {
         return _criteriaOf(agentId, _agents.trackOf(agentId) + 1).score;
+    }
+
+    /// @inheritdoc IPromotionCriteria
+    function examinationOf(uint256 agentId) public view returns (bytes32 examination, bytes32 certificate) {
+        examination = _tracks.requiredExaminationOf(_agents.vaultOf(agentId), _agents.trackOf(agentId));
+        if (examination == 0) return (0, 0);
+        certificate = IOwnerControls(_agents.ownerControls()).certificateOf(agentId, examination);
     }
 
     function _criteriaOf(uint256 agentId, uint8 toTrack) private view returns (Criteria memory c) {
@@ -85,8 +95,10 @@ contract PromotionCriteria is IPromotionCriteria {
         c.score = _score(c, allocation.cap);
         c.openPositions = _positionsOfOtherMode(positions, agentId, allocation.vault, toTrack);
         (c.firstLossUsdc, c.requiredFirstLossUsdc) = _firstLoss(agentId, allocation.vault, toTrack);
+        (bytes32 examination, bytes32 certificate) = examinationOf(agentId);
         c.isEligible = c.trades >= c.minTrades && _isPeriodOver(c) && !_isDrawdownBreached(c) && !_isDayLossBreached(c)
-            && c.score >= c.minScore && c.openPositions == 0 && c.firstLossUsdc >= c.requiredFirstLossUsdc;
+            && c.score >= c.minScore && c.openPositions == 0 && c.firstLossUsdc >= c.requiredFirstLossUsdc
+            && (examination == 0 || certificate != 0);
     }
 
     function _firstLoss(uint256 agentId, address vault, uint8 toTrack)

@@ -55,6 +55,9 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
     mapping(uint256 trackId => StoredTrackType) private _trackTypes;
     mapping(address vault => mapping(uint256 trackId => StoredConfig)) private _configs;
 
+    /// @inheritdoc IVaultTrackRegistry
+    mapping(address vault => mapping(uint256 trackId => bytes32 examination)) public requiredExaminationOf;
+
     /// @param admin Receives DEFAULT_ADMIN_ROLE
     constructor(address admin) TwoStepAdmin(admin) {
         if (admin == address(0)) revert ZeroAddress();
@@ -151,6 +154,16 @@ contract VaultTrackRegistry is IVaultTrackRegistry, TwoStepAdmin {
         policy.maxWasteBps = terms.maxWasteBps;
         _checkStop(vault, trackId, policy);
         emit VaultTrackRiskTermsUpdated(vault, trackId, terms);
+    }
+
+    /// @inheritdoc IVaultTrackRegistry
+    function setRequiredExamination(address vault, uint256 trackId, bytes32 examination)
+        external
+        onlyRole(DEFAULT_ADMIN_ROLE)
+    {
+        _config(vault, trackId);
+        requiredExaminationOf[vault][trackId] = examination;
+        emit RequiredExaminationUpdated(vault, trackId, examination);
     }
 
     /// @inheritdoc IVaultTrackRegistry

@@ -1,9 +1,9 @@
 import type { Allocation, Waste } from '@agent-trading-service/protocol/check'
 import type { PriceSourceKind } from '@agent-trading-service/protocol/oracle-price'
-import type { PromotionCriteria } from '@agent-trading-service/protocol/promotion-criteria'
+import type { PromotionCriteria, RequiredExamination } from '@agent-trading-service/protocol/promotion-criteria'
 import type { TradePolicy } from '@agent-trading-service/protocol/trade-policy'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
-import type { Address } from 'viem'
+import { type Address, zeroHash } from 'viem'
 import { allocationManagerAbi } from '../../contracts-abi/allocation-manager.ts'
 import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
@@ -40,6 +40,7 @@ export type Risk = {
   effectiveCap: bigint | undefined
   tradePolicy: TradePolicy | undefined
   promotion: PromotionCriteria | undefined
+  examination: RequiredExamination | undefined
   waste: Waste
   firstLoss: FirstLoss | undefined
 }
@@ -93,9 +94,16 @@ export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>
     effectiveCap: tryDecodeResult(allocationManagerAbi, 'effectiveCapUsdc', figures.effectiveCap),
     tradePolicy: decodeTradePolicy(figures.policy),
     promotion: tryDecodeResult(promotionCriteriaAbi, 'criteriaOf', figures.promotion),
+    examination: decodeExamination(figures.examination),
     waste: decodeWaste(figures.waste),
     firstLoss: decodeFirstLoss(figures.firstLoss),
   }
+}
+
+function decodeExamination(result: CallResult): RequiredExamination | undefined {
+  const [examination, certificate] = tryDecodeResult(promotionCriteriaAbi, 'examinationOf', result) ?? []
+  if (examination === undefined || examination === zeroHash) return undefined
+  return { examination, certificate: certificate === zeroHash ? undefined : certificate }
 }
 
 function decodeFirstLoss(result: CallResult): FirstLoss | undefined {

@@ -113,6 +113,18 @@ export const promotionErrors = {
       `Vault shares worth ${lockedUsdc} USDC base units answer for the losses of agent ${agentId}; the next track requires ${requiredUsdc}.`,
     remedy: "The agent's owner deposits into the vault and signs LockFirstLoss.",
   }),
+  EXAMINATION_MISSING: row<{ agentId: bigint; examination: Hex }>({
+    status: 400,
+    sentence: ({ agentId, examination }) =>
+      `The track of agent ${agentId} requires a certificate of examination ${examination}; its owner has claimed none.`,
+    remedy: 'Examine the agent with the settings that the operator publishes; its owner calls claimCertificate.',
+  }),
+  CERTIFICATE_ALREADY_CLAIMED: row<{ agentId: bigint; certificate: Hex }>({
+    status: 409,
+    sentence: ({ agentId, certificate }) =>
+      `The owner of agent ${agentId} has claimed certificate ${certificate} of this examination; a claim is final.`,
+    remedy: 'Recompute that certificate, or claim one of another examination.',
+  }),
   OPEN_POSITIONS_OF_OTHER_MODE: row<{ agentId: bigint; count: bigint }>({
     status: 400,
     sentence: ({ agentId, count }) => `Agent ${agentId} has ${count} open positions of the other capital mode.`,

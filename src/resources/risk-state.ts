@@ -6,7 +6,17 @@ import { z } from 'zod'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Risk } from '../chain/risk-state.ts'
 import { accountRiskBounds, allocation, presentAllocation, presentRiskBounds } from './allocation.ts'
-import { asOf, bps, capitalMode, digits, presentAsOf, presentCapitalMode, unixSeconds, usdc } from './primitives.ts'
+import {
+  asOf,
+  bps,
+  capitalMode,
+  digits,
+  hashOut,
+  presentAsOf,
+  presentCapitalMode,
+  unixSeconds,
+  usdc,
+} from './primitives.ts'
 import { presentTradePolicy, tradePolicy } from './vault.ts'
 
 export const promotionReadiness = z.object({
@@ -93,6 +103,13 @@ export const riskFigures = z
       .meta({
         description: "The owner's shares that pay realized losses before depositors do",
       }),
+    examination: z
+      .object({
+        required: hashOut.meta({ description: 'Hash of its markets, contracts and version' }),
+        certificate: hashOut.nullable().meta({ description: 'The certificate that the owner has claimed' }),
+      })
+      .nullable()
+      .meta({ description: 'The examination whose certificate the track requires before it lets agents go' }),
     promotionReadiness,
     priceStale: z.boolean().meta({
       description:
@@ -168,6 +185,9 @@ export function presentRisk(
     },
     waste: presentWaste(risk.waste),
     firstLoss: presentFirstLoss(risk),
+    examination: risk.examination
+      ? { required: risk.examination.examination, certificate: risk.examination.certificate ?? null }
+      : null,
     promotionReadiness: presentPromotionReadiness(promotionProgress(risk, block.timestamp)),
     priceStale: equity.staleTokens.length > 0,
     staleSymbols: equity.staleTokens.map(symbol),

@@ -4,10 +4,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { certificateHash } from '@agent-trading-service/protocol/certificate-hash'
 import { createTestClient, encodeDeployData, formatUnits, type Hex, hashTypedData, http, publicActions } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { blockableUsdcAbi } from '../../contracts-abi/blockable-usdc.ts'
+import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { bytecodeOf } from '../../devnet/bytecode.ts'
 import { controls } from '../../devnet/controls.ts'
 import { openTrader } from '../../packages/cli/src/trading/open-trader.ts'
@@ -591,6 +593,31 @@ describe('the limits file', () => {
     withLimits({ perTradeUSDC: '1' })
     expect(await ats.failure(['open', 'NVDA', '10'])).toMatchObject({ exit: 4, code: 'LIMITS_INVALID' })
   })
+})
+
+it('ats claims the certificate of an examination for good, and refuses one of another owner or with other results', async () => {
+  const node = createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) })
+  const owner = privateKeyToAccount(canary).address
+  await node.setBalance({ address: owner, value: 10n ** 18n })
+  const result = { markets: { hash: 'e1'.repeat(32) }, runs: 100 }
+  const file = join(ats.home, 'certificate.json')
+  const claim = ['claim', file, '--rpc', deployment.rpcUrl, '--yes']
+  const write = (certificate: object) => writeFileSync(file, JSON.stringify(certificate))
+
+  const other = deployment.accounts.payer.address
+  write({ result, owner: other, hash: certificateHash(result, other) })
+  expect(await ats.failure(claim)).toMatchObject({ exit: 9, code: 'CERTIFICATE_OF_ANOTHER_OWNER' })
+  const hash = certificateHash(result, owner)
+  write({ result: { ...result, runs: 1_000 }, owner, hash })
+  expect(await ats.failure(claim)).toMatchObject({ exit: 2, code: 'CERTIFICATE_INVALID' })
+
+  write({ result, owner, hash })
+  expect(await ats.json(claim)).toMatchObject({ agentId, examination: `0x${'e1'.repeat(32)}`, certificate: hash })
+  const args = [BigInt(agentId), `0x${'e1'.repeat(32)}`] as const
+  const controls = { address: deployment.contracts.OwnerControls as Hex, abi: ownerControlsAbi } as const
+  const reads = node.extend(publicActions)
+  expect(await reads.readContract({ ...controls, functionName: 'certificateOf', args })).toBe(hash)
+  expect(await ats.failure(claim)).toMatchObject({ exit: 5, code: 'CERTIFICATE_ALREADY_CLAIMED' })
 })
 
 describe('exit codes', () => {

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import type { Browser, Page, Request } from 'playwright-core'
+import { type Hex, zeroHash } from 'viem'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
+import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { openPage, setVisibility } from './watched-page.ts'
@@ -67,7 +69,7 @@ describe('the pages', () => {
       rankBps: 6_150,
       edgeBps: 9_720,
     }
-    const claim = encodeClaim({ hash: 'c0'.repeat(32), ...figures })
+    const claim = encodeClaim({ hash: `0x${'c0'.repeat(32)}`, ...figures })
     const name = (metadataURI: string) =>
       chain.send(sender, {
         address: deployment.contracts.AgentRegistry,
@@ -81,7 +83,7 @@ describe('the pages', () => {
     const panel = page.getByRole('region', { name: 'Examination' })
     await panel.getByText("the owner's claim").waitFor()
     const text = (await panel.innerText()).replaceAll('\u00a0', ' ')
-    for (const shown of ['100, with 3 variants tried', '+3.12 %', '55 %', '61 %', '97.2 %', 'c0'.repeat(32)])
+    for (const shown of ['100, with 3 variants tried', '+3.12 %', '55 %', '61 %', '97.2 %', `0x${'c0'.repeat(32)}`])
       expect(text).toContain(shown)
     await name(`https://agents.example/agent.json#${claim.replace('runs=100', 'runs=many')}`)
     await page.reload()
@@ -89,6 +91,36 @@ describe('the pages', () => {
     expect(await panel.count()).toBe(0)
     expect(problems).toEqual([])
     await page.context().close()
+  })
+
+  it('the page of an agent shows the certificate that its track requires, and the one that its owner has claimed', async () => {
+    const [owner] = deployment.accounts.agents as [(typeof deployment.accounts.agents)[number]]
+    const vault = deployment.vaults.frontier as Hex
+    const examination: Hex = `0x${'e1'.repeat(32)}`
+    const requireExamination = (required: Hex) =>
+      chain.administer({
+        address: deployment.contracts.VaultTrackRegistry,
+        abi: vaultTrackRegistryAbi,
+        functionName: 'setRequiredExamination',
+        args: [vault, 0n, required],
+      })
+    await requireExamination(examination)
+    const { page, problems } = await openPage(browser)
+    await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)
+    const panel = page.getByRole('region', { name: 'Promotion' })
+    await panel.getByText(`The track requires a certificate of examination ${examination}`).waitFor()
+    await chain.send(owner, {
+      address: deployment.contracts.OwnerControls as Hex,
+      abi: ownerControlsAbi,
+      functionName: 'claimCertificate',
+      args: [BigInt(agent.agentId), examination, `0x${'c0'.repeat(32)}`],
+    })
+    await page.reload()
+    await panel.getByText('Claimed by the owner').waitFor()
+    expect(await panel.getByText('requires a certificate').count()).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
+    await requireExamination(zeroHash)
   })
 
   it('the pages show a trade of any agent with its note within two seconds, and what was signed for it', async () => {

@@ -1,4 +1,5 @@
 import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
+import { type Address, encodeAbiParameters, keccak256, sha256, stringToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
 import { certify, checkCertificate, claimOf, describeResult } from '../../rehearsal/certificate.ts'
@@ -171,6 +172,19 @@ describe('a certificate', () => {
     expect(decodeClaim(uri)).toMatchObject({ hash: signed.hash, runs: result.statistics.runs, variants: 1 })
     for (const other of ['', uri.slice(0, -4), `${uri}&`, uri.replace(signed.hash, 'x'), uri.replace('runs=', 'many=')])
       expect(decodeClaim(other)).toBeUndefined()
+  })
+
+  it('the hash of a certificate is that of its examination, its owner and its results, as the contract computes it', async () => {
+    const [own, other] = [account.address, `0x${'22'.repeat(20)}`] as const
+    const signed = await certify(result, account)
+    const fields = [{ type: 'bytes32' }, { type: 'address' }, { type: 'bytes32' }] as const
+    const hashFor = (owner: Address, results = sha256(stringToHex(JSON.stringify(result)))) =>
+      keccak256(encodeAbiParameters(fields, [`0x${'ab'.repeat(32)}`, owner, results]))
+    expect(signed).toMatchObject({ owner: own, hash: hashFor(own) })
+    const forOther = await certify(result, account, other)
+    expect(forOther).toMatchObject({ owner: other, author: own, hash: hashFor(other) })
+    expect(await checkCertificate(forOther, result)).toEqual([])
+    expect(await checkCertificate({ ...signed, owner: other }, result)).toEqual(['the hash is not of its result'])
   })
 
   it('a certificate holds for the same result, also with another count of variants', async () => {

@@ -56,6 +56,11 @@ interface IOwnerControls {
     /// @notice The nonces from `fromNonce` to below `untilNonce` are void
     event IntentsCancelled(uint256 indexed agentId, address indexed owner, uint256 fromNonce, uint256 untilNonce);
 
+    /// @notice The owner claims this certificate for its agent
+    event CertificateClaimed(
+        uint256 indexed agentId, address indexed owner, bytes32 indexed examination, bytes32 certificate
+    );
+
     /// @notice A stop or a close named an agent whose owner has not signed it, or had done so before
     event AgentSkipped(uint256 indexed agentId, address indexed owner);
 
@@ -68,6 +73,8 @@ interface IOwnerControls {
     error OnlyAgentRegistry(address caller);
     /// @notice A list of agents must have one
     error NoAgents();
+    /// @notice The agent's present owner has claimed a certificate of this examination before
+    error CertificateAlreadyClaimed(uint256 agentId, bytes32 certificate);
     /// @notice The agent's present owner has offered it to nobody
     error NoOwnershipOffer(uint256 agentId);
     /// @notice A field of a mandate, counted from 0, is larger than `max`; for `allowedTokens` its length is meant
@@ -148,6 +155,14 @@ interface IOwnerControls {
     function lockFirstLoss(uint256 agentId, uint256 shares, uint256 nonce, uint256 deadline, bytes calldata signature)
         external;
 
+    /// @notice Claims the certificate of an examination for an agent; only its owner, directly
+    /// @dev The certificate is `keccak256(abi.encode(examination, owner, results))`, so it is of this examination, and the
+    /// certificate of another owner is none of this agent. A claim is final, so an agent shows what it was promoted with;
+    /// it ends with the ownership of whoever made it.
+    /// @param examination The hash of markets, contracts and version, which a track may require
+    /// @param results The hash of the result that the certificate states
+    function claimCertificate(uint256 agentId, bytes32 examination, bytes32 results) external;
+
     /// @notice Checks that `registration.owner` agrees to own the agent, and uses up its nonce; only the agent registry
     /// @dev `OwnAgent(address signer,address vault,string name,string metadataURI,bool linkERC8004,uint256 erc8004AgentId,uint256 nonce,uint256 deadline)`
     function useConsent(IAgentRegistry.Registration calldata registration, IAgentRegistry.OwnerConsent calldata consent)
@@ -164,6 +179,9 @@ interface IOwnerControls {
 
     function mandateOf(uint256 agentId) external view returns (MandateInForce memory);
     function isTokenAllowed(uint256 agentId, address token) external view returns (bool);
+
+    /// @notice Returns the certificate that the agent's present owner has claimed of an examination; zero for none
+    function certificateOf(uint256 agentId, bytes32 examination) external view returns (bytes32);
 
     /// @return The account that may accept the agent; the zero address when the present owner offers it to nobody
     function pendingOwnerOf(uint256 agentId) external view returns (address);

@@ -54,11 +54,19 @@ interface IPromotionCriteria {
     /// @notice The agent's owner must lock shares worth `requiredUsdc`, which answer for the agent's losses
     error FirstLossMissing(uint256 agentId, uint256 lockedUsdc, uint256 requiredUsdc);
 
+    /// @notice The agent's present owner has claimed no certificate of the examination that the agent's track requires
+    error ExaminationMissing(uint256 agentId, bytes32 examination);
+
     /// @notice Reverts with the first criterion that the agent misses, in the order of the errors above
     function check(uint256 agentId, uint8 toTrack) external view;
 
     /// @notice Returns every criterion of the promotion to the next track, with its present value
     function criteriaOf(uint256 agentId) external view returns (Criteria memory);
+
+    /// @notice Returns the examination that a promotion from the agent's track requires, and the agent's certificate of it
+    /// @dev Zero where the track requires none, or the agent's owner has claimed none. A certificate is the claim of the
+    /// owner: who has the agent's program recomputes it.
+    function examinationOf(uint256 agentId) external view returns (bytes32 examination, bytes32 certificate);
 
     /// @notice Returns the agent's score on its track, 0 to 100
     /// @dev 0 without a profit. The profit is the realized PnL, less the unrealized loss of the open positions, and less what

@@ -192,6 +192,7 @@ interface IServiceReader {
     /// @param firstLoss `firstLossOf` of the allocation manager
     /// @param policy `limitsOf` of the router's trade policy for the agent's vault and track
     /// @param promotion `criteriaOf` of the agent registry's promotion criteria
+    /// @param examination `examinationOf` of them
     struct Risk {
         AgentAnswers agent;
         Answer allocation;
@@ -209,6 +210,7 @@ interface IServiceReader {
         Answer firstLoss;
         Answer policy;
         Answer promotion;
+        Answer examination;
     }
 
     /// @notice An agent's equity; USDC base units

@@ -79,6 +79,8 @@ interface IVaultTrackRegistry {
     event VaultTrackRiskTermsUpdated(address indexed vault, uint256 indexed trackId, RiskTerms terms);
     /// @notice A vault runs a track on other capital than the track type says
     event VaultTrackCapitalModeUpdated(address indexed vault, uint256 indexed trackId, uint8 capitalMode);
+    /// @notice Agents leave the track with a certificate of this examination; zero: of none
+    event RequiredExaminationUpdated(address indexed vault, uint256 indexed trackId, bytes32 examination);
 
     error ZeroAddress();
     error VaultNotRegistered(address vault);
@@ -107,6 +109,10 @@ interface IVaultTrackRegistry {
     /// @dev It applies to agents that enter the track afterwards: an agent keeps the mode that it entered with.
     function setVaultTrackCapitalMode(address vault, uint256 trackId, uint8 capitalMode) external;
 
+    /// @notice Names the examination whose certificate a promotion from the track requires, zero for none; only the admin
+    /// @param examination The hash of its markets, the contracts and the version, so that an author cannot choose easier ones
+    function setRequiredExamination(address vault, uint256 trackId, bytes32 examination) external;
+
     function vaultCount() external view returns (uint256);
     function vaultAt(uint256 index) external view returns (address);
     function isRegisteredVault(address vault) external view returns (bool);
@@ -118,6 +124,9 @@ interface IVaultTrackRegistry {
     function capitalModeOf(address vault, uint256 trackId) external view returns (uint8);
 
     function riskTermsOf(address vault, uint256 trackId) external view returns (RiskTerms memory);
+
+    /// @notice Returns the examination whose certificate a promotion from the track requires; zero where none is
+    function requiredExaminationOf(address vault, uint256 trackId) external view returns (bytes32);
 
     /// @notice The policy that trades are checked against; all zero (so inactive) where nothing is configured
     function tradePolicyOf(address vault, uint256 trackId) external view returns (TradePolicy memory);

@@ -171,6 +171,7 @@ contract ServiceReader is IServiceReader {
         risk.policy = _policy(contracts, risk.agent);
         Answer memory criteria = _ask(contracts.agentRegistry, abi.encodeCall(IAgentRegistry.promotionCriteria, ()));
         risk.promotion = _ask(_address(criteria, 0), abi.encodeCall(IPromotionCriteria.criteriaOf, (agentId)));
+        risk.examination = _ask(_address(criteria, 0), abi.encodeCall(IPromotionCriteria.examinationOf, (agentId)));
     }
 
     /// @inheritdoc IServiceReader

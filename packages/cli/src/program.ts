@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { adminCommand } from './commands/admin.ts'
+import { claimCommand } from './commands/claim.ts'
 import { completeCommand } from './commands/complete.ts'
 import { completionCommand } from './commands/completion.ts'
 import { doctorCommand } from './commands/doctor.ts'
@@ -67,7 +68,7 @@ Exit codes: 0 success, ${EXIT_CODES}.`,
     ['Owners:', ownerCommands()],
     ['Depositors:', [vaultCommand()]],
     ['Live:', [watchCommand()]],
-    ['Rehearsal:', [rehearseCommand(), examineCommand(), tapeCommand()]],
+    ['Rehearsal:', [rehearseCommand(), examineCommand(), claimCommand(), tapeCommand()]],
     ['Tools:', [mcpCommand(), verifyCommand(), completionCommand()]],
     ['Operators:', [doctorCommand(), adminCommand()]],
     ['Reads:', readCommands()],

@@ -1,4 +1,4 @@
-import { formatUnits } from 'viem'
+import { formatUnits, type Hex } from 'viem'
 import { AgentStatus, Track } from './enums.ts'
 import type { TrackConfig } from './vault-track-config.ts'
 
@@ -30,6 +30,9 @@ export type PromotionCriteria = {
   requiredFirstLossUsdc: bigint
 }
 
+/** The examination that an agent's track requires a certificate of, and the one that its owner has claimed: hashes. */
+export type RequiredExamination = { examination: Hex; certificate: Hex | undefined }
+
 /** An agent whose promotion is evaluated. Times are Unix seconds. */
 type Candidate = {
   agent: { status: number; track: number; createdAt: bigint }
@@ -39,6 +42,8 @@ type Candidate = {
   trades: bigint
   /** Undefined in a deployment that computes no score. */
   promotion: PromotionCriteria | undefined
+  /** Undefined if the track requires none. */
+  examination: RequiredExamination | undefined
 }
 
 /** How much of each criterion an agent meets; it may be promoted if there are no blockers. Times are in seconds. */
@@ -61,7 +66,7 @@ export type PromotionProgress = {
 export const promotionProgress = (candidate: Candidate, now: bigint): PromotionProgress =>
   candidate.promotion ? evaluate(candidate, candidate.promotion, now) : evaluateWithoutScore(candidate, now)
 
-function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint): PromotionProgress {
+function evaluate({ agent, examination }: Candidate, criteria: PromotionCriteria, now: bigint): PromotionProgress {
   const { trades, minTrades, enteredAt, evaluationPeriod, score, minScore, openPositions } = criteria
   const { drawdownBps, maxDrawdownBps, dayLossUsdc, maxDayLossUsdc, firstLossUsdc, requiredFirstLossUsdc } = criteria
   const elapsed = now > enteredAt ? now - enteredAt : 0n
@@ -87,6 +92,10 @@ function evaluate({ agent }: Candidate, criteria: PromotionCriteria, now: bigint
     [
       firstLossUsdc < requiredFirstLossUsdc,
       `FirstLossMissing: shares worth ${usdc(firstLossUsdc)} of ${usdc(requiredFirstLossUsdc)} USDC are locked; the owner signs LockFirstLoss`,
+    ],
+    [
+      examination !== undefined && examination.certificate === undefined,
+      `ExaminationMissing: the track requires a certificate of examination ${examination?.examination}; examine the agent in it, and its owner claims the certificate (ats claim)`,
     ],
   ]
   const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)

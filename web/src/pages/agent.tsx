@@ -111,7 +111,9 @@ function KnownAgent({ agentId, agent, asOf, risk, positions, control, vaults }: 
         </Panel>
         <Panel title="Promotion">
           <WhenReady resource={risk} what="the promotion criteria">
-            {({ promotionReadiness, firstLoss }) => <Promotion readiness={promotionReadiness} firstLoss={firstLoss} />}
+            {({ promotionReadiness, firstLoss, examination }) => (
+              <Promotion readiness={promotionReadiness} firstLoss={firstLoss} examination={examination} />
+            )}
           </WhenReady>
         </Panel>
         <Panel title="Mandate" aside={<a href={`/app/owner?agent=${agentId}`}>Owner's desk</a>}>

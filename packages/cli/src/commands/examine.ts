@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { Command, Option } from 'commander'
-import { integer, keyOption, passwordFileOption } from './options.ts'
+import type { Address } from 'viem'
+import { accountAddress, integer, keyOption, passwordFileOption } from './options.ts'
 import {
   chainIdOption,
   hoursOption,
@@ -29,6 +30,7 @@ export type ExamineOptions = {
   report?: string
   json?: string
   certificate?: string
+  owner?: Address
   recompute?: string
   key?: string
   passwordFile?: string
@@ -70,6 +72,7 @@ export function createExamineCommand(run: (program: string[], options: ExamineOp
     .option('--report <file>', 'write the report as one HTML page')
     .option('--json <file>', 'write the statistics and runs as JSON')
     .option('--certificate <file>', 'write a signed certificate of the result')
+    .option('--owner <address>', 'the owner whose agents the certificate is for; the key by default', accountAddress)
     .addOption(
       new Option('--recompute <file>', 'examine the agent as a certificate says, and compare the results').conflicts([
         'certificate',

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { type Address, getAddress, isAddress } from 'viem'
 import type { OutputFormat } from '../output/printer.ts'
 import { DEFAULT_MAX_FEE } from '../trading/fee-payer.ts'
 import { urlProblem } from '../trading/service-url.ts'
@@ -88,6 +89,12 @@ export function serviceUrl(text: string): string {
 export function digits(text: string): string {
   if (/^\d{1,78}$/.test(text)) return text
   throw new InvalidArgumentError('Digits are expected.')
+}
+
+/** Parses an address, and returns it with its checksum. */
+export function accountAddress(text: string): Address {
+  if (isAddress(text, { strict: false })) return getAddress(text)
+  throw new InvalidArgumentError('An address is expected.')
 }
 
 /** Parses a whole number within bounds. */

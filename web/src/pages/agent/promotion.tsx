@@ -3,17 +3,18 @@ import type { Schema } from '../../data/client.ts'
 import { formatUsdc } from '../../format/amounts.ts'
 import { Usdc } from '../../parts/figures.tsx'
 import { Gauge } from '../../parts/gauge.tsx'
-import { Badge } from '../../parts/text.tsx'
+import { Badge, Hash } from '../../parts/text.tsx'
 import { Duration } from '../../parts/times.tsx'
 import { shareBps } from '../vaults.tsx'
 
 type PromotionProps = {
   readiness: Schema['RiskState']['promotionReadiness']
   firstLoss: Schema['RiskState']['firstLoss']
+  examination: Schema['RiskState']['examination']
 }
 
 /** The criteria of the promotion, each with how far the agent is, and what blocks it. */
-export function Promotion({ readiness, firstLoss }: PromotionProps) {
+export function Promotion({ readiness, firstLoss, examination }: PromotionProps) {
   const { minTradesRequired, tradesCompleted, promotionScoreRequired, alphaScore } = readiness
   const [elapsed, period] = [Number(readiness.evaluationElapsedSeconds), Number(readiness.evaluationPeriodSeconds)]
   return (
@@ -42,6 +43,19 @@ export function Promotion({ readiness, firstLoss }: PromotionProps) {
           limit={<Usdc value={firstLoss.requiredUsdc} />}
           text={`${formatUsdc(firstLoss.lockedUsdc)} of ${formatUsdc(firstLoss.requiredUsdc)} USDC`}
         />
+      )}
+      {examination && (
+        <Criterion
+          label="Certificate of an examination"
+          done={examination.certificate === null ? 0 : 1}
+          needed={1}
+          isMet={examination.certificate !== null}
+        />
+      )}
+      {examination?.certificate && (
+        <p class="fine">
+          Claimed by the owner: <Hash value={examination.certificate} />
+        </p>
       )}
       {readiness.eligible ? (
         <p>
