@@ -19,6 +19,7 @@ const TOKENS = Array.from({ length: 11 }, (_, index): Address => `0x${`${index +
 function entryOf(index: number): OrderEntry {
   const condition = index % 4
   const entry = newOrderEntry({
+    block: 1,
     orderId: `0x${index.toString(16).padStart(64, '0')}`,
     order: {
       agentId: BigInt(index),

@@ -47,7 +47,7 @@ export type EmbeddedMarket = {
   stop(): Promise<void>
 }
 
-/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token. */
+/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token, at the time of their block. */
 type Now = {
   step: number
   time: number
@@ -56,6 +56,7 @@ type Now = {
   keeperActs: boolean
   prices: Record<string, string>
   posted: ReadonlyMap<Address, bigint>
+  postedAt: number
 }
 type Block = { number: number; timestamp: number }
 
@@ -163,8 +164,13 @@ const usdText = (price: bigint) => formatUnits(price, 8)
 const usdTexts = (prices: ReadonlyMap<string, bigint>): Record<string, string> =>
   Object.fromEntries([...prices].map(([symbol, price]) => [symbol, usdText(price)]))
 
-export const pricesNow = ({ prices, deployment: { tokens } }: Player): Pick<Now, 'prices' | 'posted'> => ({
+export const pricesNow = ({
+  prices,
+  played,
+  deployment: { tokens },
+}: Player): Pick<Now, 'prices' | 'posted' | 'postedAt'> => ({
   prices: usdTexts(prices),
+  postedAt: played.head.timestamp,
   posted: new Map([...prices].flatMap(([symbol, price]) => (tokens[symbol] ? [[tokens[symbol], price] as const] : []))),
 })
 

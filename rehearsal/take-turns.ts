@@ -53,8 +53,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   const turns = new Map<string, Turn>()
   let movesByItself = false
 
-  /** Whether the keeper may have something to do at prices in USD by token. */
-  let wakes: (prices: ReadonlyMap<Address, bigint>) => boolean = () => true
+  /** Whether the keeper may have something to do at the present prices. */
+  let wakes: (now: Posted) => boolean = () => true
   let played = -1
   /** Steps since the service has read the chain. */
   let unread = 0
@@ -67,9 +67,9 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       const isUndisturbed = !movesByItself && head === played
       await market.playStep({ until: time, isUndisturbed })
       played = ++head
-      const { keeperActs, posted } = market.now()
+      const now = market.now()
       if (!isUndisturbed) wakes = () => true
-      if (!keeperActs || (!wakes(posted) && ++unread < MAX_UNREAD_BLOCKS)) continue
+      if (!now.keeperActs || (!wakes(now) && ++unread < MAX_UNREAD_BLOCKS)) continue
       wakes = await fireExits(serviceUrl)
       unread = 0
       head = undefined
@@ -179,21 +179,25 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   }
 }
 
-type WakingPrices = { token: Address; below: string | null; above: string | null }[] | null
+/** The prices of a step, USD with 8 decimals by token, and the time of its block. */
+type Posted = { posted: ReadonlyMap<Address, bigint>; postedAt: number }
+
+type Waking = { prices: { token: Address; below: string | null; above: string | null }[]; time: string } | null
 
 /**
- * Makes the keeper of the service fire the exits that are due. Returns whether others may be due at later prices, USD
- * with 8 decimals by token, until somebody trades.
+ * Makes the keeper of the service fire the exits and execute the orders that are due. Returns whether others may be due
+ * at a later step, until somebody trades.
  */
-async function fireExits(serviceUrl: string): Promise<(prices: ReadonlyMap<Address, bigint>) => boolean> {
+async function fireExits(serviceUrl: string): Promise<(now: Posted) => boolean> {
   const response = await fetch(`${serviceUrl}/rehearsal/exits`, { method: 'POST' })
   const body = await response.text()
   if (!response.ok) throw new Error(`The keeper of the service failed: ${body}`)
-  const { wakingPrices }: { wakingPrices: WakingPrices } = JSON.parse(body)
-  return prices =>
-    wakingPrices === null ||
-    wakingPrices.some(({ token, below, above }) => {
-      const price = prices.get(token)
+  const { waking }: { waking: Waking } = JSON.parse(body)
+  if (waking === null) return () => true
+  return ({ posted, postedAt }) =>
+    postedAt >= Number(waking.time) ||
+    waking.prices.some(({ token, below, above }) => {
+      const price = posted.get(token)
       return (
         price === undefined || (below !== null && price <= BigInt(below)) || (above !== null && price >= BigInt(above))
       )

@@ -106,6 +106,7 @@ export default {
         orders: ((await request.json()) as Stored[]).map(({ orderId, order }) => ({
           orderId,
           order: parseOrder(order),
+          block: 0,
         })),
       })
     if (pathname === '/bench/forget') await keeper.forgetTriggers(positionId)

@@ -1,8 +1,8 @@
 import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import type { Address, Hex } from 'viem'
 import type { Market } from '../chain/watched-positions.ts'
-import type { OpenOrder } from './order-entry.ts'
-import { openOrderTable } from './order-table.ts'
+import type { OrderInBlock } from './order-entry.ts'
+import { openOrderTable, toWakingPrices, type WakingPrices } from './order-table.ts'
 import { type Evaluation, type ExitOutcome, type PositionEntry, WATCH_MS } from './position-entry.ts'
 import { priceText, toPrice } from './price-text.ts'
 
@@ -30,8 +30,8 @@ export type LastCycle = {
   deferrals: Record<string, ExitOutcome & { kind: 'deferred' }>
 }
 
-/** The prices of a token at or below and at or above which an exit may be due; undefined without such an exit. */
-export type WakingPrices = { token: Address; below: bigint | undefined; above: bigint | undefined }
+/** When the next cycle has something to do: at one of the prices, or at the time, in Unix seconds of the chain. */
+export type Waking = { prices: WakingPrices[]; time: number }
 
 export const marketKey = ({ token, vault }: Market): string => `${token} ${vault}`
 
@@ -50,7 +50,7 @@ export type PositionChanges = {
 export type ChainChanges = {
   positions?: PositionChanges[]
   /** Orders that are open. Those that the book has stay as they are. */
-  orders?: OpenOrder[]
+  orders?: OrderInBlock[]
   /** Whether the next cycle must not wait: prices were posted, or an owner sells. */
   isUrgent?: boolean
   /** The last block that a reorg left: what changed above it may have changed back. */
@@ -239,23 +239,20 @@ export function openBook(sql: SqlStorage) {
     openCount: () => openCount,
 
     /**
-     * Returns the prices (8 decimals) at which the next cycle has something to do, by token; undefined if it may have
-     * at any price, because something is in flight, waits for another try, or is an order.
+     * Returns the prices and the time (Unix seconds) at which the next cycle has something to do; undefined if it may
+     * have at any price, because something is in flight or waits for another try.
      */
-    wakingPrices(): WakingPrices[] | undefined {
-      const isBusy =
-        orders.count() > 0 ||
-        [rows('SELECT 1 FROM exit_batch LIMIT 1'), rows('SELECT 1 FROM position WHERE waits = 1 LIMIT 1')].some(
-          ({ length }) => length > 0,
-        )
-      if (isBusy) return undefined
-      return rows(
+    waking(): Waking | undefined {
+      const ofOrders = orders.waking()
+      const isBusy = [
+        rows('SELECT 1 FROM exit_batch LIMIT 1'),
+        rows('SELECT 1 FROM position WHERE waits = 1 LIMIT 1'),
+      ].some(({ length }) => length > 0)
+      if (isBusy || ofOrders === undefined) return undefined
+      const ofPositions = rows(
         'SELECT token, max(below) AS below, min(above) AS above FROM position WHERE closed_at IS NULL GROUP BY token',
-      ).map(({ token, below, above }) => ({
-        token: token as Address,
-        below: toPrice(below),
-        above: toPrice(above),
-      }))
+      ).map(toWakingPrices)
+      return { prices: [...ofPositions, ...ofOrders.prices], time: ofOrders.time }
     },
 
     /** Returns when the next exit is tried again, in milliseconds; undefined if none is. */

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import type { OrderReport } from '../resources/order.ts'
-import type { ChainChanges, WakingPrices } from './book.ts'
+import type { ChainChanges, Waking } from './book.ts'
 import type { KeeperObject } from './object.ts'
 import type { KeeperStatus, PositionReport } from './position-report.ts'
 
@@ -17,8 +17,8 @@ export type Keeper = {
   changed(changes?: ChainChanges): Promise<number>
   /** Runs one cycle and waits for its transactions. */
   runCycle(): Promise<void>
-  /** Returns the prices at which the next cycle has something to do; undefined if it may have at any price. */
-  wakingPrices(): Promise<WakingPrices[] | undefined>
+  /** Returns when the next cycle has something to do; undefined if it may have at any price. */
+  waking(): Promise<Waking | undefined>
   find(positionId: bigint): Promise<PositionReport | undefined>
   /** Returns what each of these orders waits for; undefined for those that the keeper does not know. */
   findOrders(orderIds: readonly Hex[]): Promise<(OrderReport | undefined)[]>
@@ -37,7 +37,7 @@ export function createKeeper(
         .changed(changes)
         .catch(() => keeper().changed(changes)),
     runCycle: () => keeper().runCycle(),
-    wakingPrices: async () => keeper().wakingPrices(),
+    waking: async () => keeper().waking(),
     find: positionId => keeper().find(positionId),
     findOrders: async orderIds => (orderIds.length === 0 ? [] : keeper().findOrders(orderIds)),
     status: waitMs => keeper().status(waitMs),

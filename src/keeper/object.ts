@@ -11,7 +11,7 @@ import { logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import { createPriceReports } from '../price-providers/data-streams.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
-import { type Book, type ChainChanges, openBook, type WakingPrices } from './book.ts'
+import { type Book, type ChainChanges, openBook, type Waking } from './book.ts'
 import { createCycle, type KeeperCycle } from './cycle.ts'
 import { newOrderEntry } from './order-entry.ts'
 import {
@@ -125,8 +125,8 @@ export class KeeperObject extends DurableObject<Env> {
     if (cycle.failure !== undefined) throw cycle.failure
   }
 
-  wakingPrices(): WakingPrices[] | undefined {
-    return this.#book.wakingPrices()
+  waking(): Waking | undefined {
+    return this.#book.waking()
   }
 
   readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {

@@ -238,7 +238,7 @@ export function createOrderCycle({
     return results.flatMap(({ entry, agent, block, paperPositions, carried, ...result }) => {
       const stored = table.entry(entry.orderId)
       if (stored === undefined) return []
-      const decided = stepAfter(stored, result, marketOf(stored), at)
+      const decided = stepAfter(stored, { ...result, block }, marketOf(stored), at)
       // A mark that was set during the simulation is newer than it.
       const isMarked = stored.isUnchecked && !entry.isUnchecked
       if (decided.step === 'remove') table.remove(stored.orderId)

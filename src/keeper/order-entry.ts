@@ -3,6 +3,7 @@ import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import type { TokenRestriction } from '@agent-trading-service/protocol/token-restriction'
 import type { Address, Hex } from 'viem'
+import type { Block } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import type { RefusalBody } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
@@ -12,6 +13,9 @@ import { MAX_PRICE } from './price-text.ts'
 /** An order on the chain: `orderId` is the digest of its content. */
 export type OpenOrder = { orderId: Hex; order: Order }
 
+/** An order with the block that placed it. */
+export type OrderInBlock = OpenOrder & { block: number }
+
 /** Why the last attempt to execute an order failed. `at` is Unix seconds of the chain. */
 type OrderRefusal = { code: string; message: string; at: string }
 
@@ -19,8 +23,8 @@ type OrderRefusal = { code: string; message: string; at: string }
 export type OrderEntry = OpenOrder & {
   /** 0 until the order names a position, or has opened one. */
   positionId: bigint
-  /** Epoch milliseconds of the service's clock. */
-  learnedAt: number
+  /** The block that placed it, which a node that is behind does not know; 0 of entries from before it was stored. */
+  placedBlock: number
   /** The prices at which the order needs a look. Only the chain decides whether it executes. */
   triggers: PriceTriggers
   /** The price at which the peak of a trailing stop is raised, also while the order sleeps. */
@@ -67,8 +71,6 @@ const BPS = 10_000n
  * (`IOrderBook`).
  */
 const CONFIRMATION_SECONDS = 600
-/** A node that is behind does not know an order that is younger than this. */
-const MAX_NODE_LAG_MS = 60_000
 /** The longest delay of an order that a simulation refuses, and of one whose transactions cost gas in vain. */
 const MAX_RETRY_SECONDS = 60
 const MAX_PAID_RETRY_SECONDS = 3_600
@@ -98,11 +100,11 @@ export function triggersOf(order: Order, peak?: bigint): Pick<OrderEntry, 'trigg
 }
 
 /** Returns the entry of an order that the keeper learns of. The chain says the trigger of a trailing stop. */
-export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
+export const newOrderEntry = ({ orderId, order, block }: OrderInBlock): OrderEntry => ({
   orderId,
   order,
   positionId: order.positionId,
-  learnedAt: Date.now(),
+  placedBlock: block,
   ...triggersOf(order),
   isUnchecked: order.condition === OrderCondition.Trailing,
   wakesAt: Number(order.validAfter),
@@ -113,11 +115,12 @@ export const newOrderEntry = ({ orderId, order }: OpenOrder): OrderEntry => ({
 })
 
 /**
- * The result of an order's simulation: `reason` is its revert data, undefined if it would execute. `isPositionClosed`
- * is false for an order without a position; `peak` is that of an open trailing stop; `restriction` is what keeps the
- * vault from the trade.
+ * The result of an order's simulation at a block: `reason` is its revert data, undefined if it would execute.
+ * `isPositionClosed` is false for an order without a position; `peak` is that of an open trailing stop; `restriction`
+ * is what keeps the vault from the trade.
  */
 export type SimulatedOrder = {
+  block: Pick<Block, 'number'>
   reason: Hex | undefined
   isPositionClosed: boolean
   peak?: bigint | undefined
@@ -127,12 +130,17 @@ export type SimulatedOrder = {
 /** Returns what to do about an order after its simulation. `at` is the present time of the chain. */
 export function stepAfter(
   entry: OrderEntry,
-  { reason, isPositionClosed, peak, restriction }: SimulatedOrder,
+  { block, reason, isPositionClosed, peak, restriction }: SimulatedOrder,
   market: OrderMarket,
   at: number,
 ): { step: OrderStep; entry: OrderEntry } {
   const seen = peak === undefined ? entry : { ...entry, ...triggersOf(entry.order, peak) }
-  const decided = stepAfterReason({ ...seen, held: undefined }, { reason, isPositionClosed, restriction }, market, at)
+  const decided = stepAfterReason(
+    { ...seen, held: undefined },
+    { block, reason, isPositionClosed, restriction },
+    market,
+    at,
+  )
   const { raisesAt, raisedRoundId } = decided.entry
   const isHigher = raisesAt !== undefined && market.price >= raisesAt
   if (decided.step !== 'wait' || !isHigher || !market.isOpen || raisedRoundId === market.observation) return decided
@@ -146,7 +154,7 @@ const RAISABLE: ReadonlySet<string | undefined> = new Set(['ConditionNotMet', 'O
 
 function stepAfterReason(
   entry: OrderEntry,
-  { reason, isPositionClosed, restriction }: SimulatedOrder,
+  { block, reason, isPositionClosed, restriction }: SimulatedOrder,
   market: OrderMarket,
   at: number,
 ): { step: OrderStep; entry: OrderEntry } {
@@ -166,7 +174,7 @@ function stepAfterReason(
     case 'StalePrice':
       return { step: 'wait', entry: { ...refused(checked, refusalOfRevert(reason).body, at), wakesAt: NEXT_PRICE } }
     case 'OrderNotOpen':
-      if (Date.now() >= entry.learnedAt + MAX_NODE_LAG_MS) return { step: 'remove', entry: checked }
+      if (block.number >= BigInt(entry.placedBlock)) return { step: 'remove', entry: checked }
       return { step: 'wait', entry: { ...checked, isUnchecked: true } }
     case 'OrderIsVoid':
     case 'OrderExpired':

@@ -147,6 +147,24 @@ export function openOrderTable(sql: SqlStorage) {
       )
     },
 
+    /**
+     * Returns the prices that reach an order or raise its peak, and the time at which the next one wakes or ends, in
+     * Unix seconds; undefined if an order may need a look at any price.
+     */
+    waking(): { prices: WakingPrices[]; time: number } | undefined {
+      const [busy] = rows(
+        `SELECT 1 FROM order_batch
+         UNION ALL SELECT 1 FROM open_order WHERE is_unchecked = 1 OR wakes_at IN (${NEXT_PRICE}, ${ISSUER}) LIMIT 1`,
+      )
+      if (busy !== undefined) return undefined
+      const reached = rows(
+        `SELECT token, max(below) AS below, min(above) AS above FROM open_order WHERE wakes_at IS NULL GROUP BY token
+         UNION ALL SELECT token, NULL, min(raises_at) FROM open_order WHERE raises_at IS NOT NULL GROUP BY token`,
+      )
+      const [next] = rows('SELECT min(min(ends_at, coalesce(wakes_at, ends_at))) AS time FROM open_order')
+      return { prices: reached.map(toWakingPrices), time: Number(next?.time ?? NEVER) }
+    },
+
     /** Returns when the next order wakes, in Unix seconds; NEVER if none does. */
     nextWakeAt: (): number =>
       Number(rows('SELECT min(wakes_at) AS time FROM open_order WHERE wakes_at >= 0')[0]?.time ?? NEVER),
@@ -218,6 +236,16 @@ export function openOrderTable(sql: SqlStorage) {
   }
 }
 
+/** The prices (8 decimals) of a token at or below and at or above which something may be due; undefined without any. */
+export type WakingPrices = { token: Address; below: bigint | undefined; above: bigint | undefined }
+
+/** Returns the prices in a row of token, the highest price below and the lowest one above. */
+export const toWakingPrices = ({ token, below, above }: Row): WakingPrices => ({
+  token: token as Address,
+  below: toPrice(below),
+  above: toPrice(above),
+})
+
 function toEntry(row: Row): OrderEntry {
   const { trigger, ...state } = JSON.parse(row.state as string)
   const order: Order = parseOrder(row.content as string)
@@ -231,6 +259,7 @@ function toEntry(row: Row): OrderEntry {
     isUnchecked: row.is_unchecked === 1,
     wakesAt: row.wakes_at as number | null,
     endsAt: row.ends_at as number,
+    placedBlock: 0,
     ...state,
   }
 }

@@ -80,26 +80,31 @@ export const fireExits = defineOperation(
     tag: 'Prices',
     summary: 'Fire the due exits of a rehearsal',
     description:
-      'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market. Until somebody trades, the next one has nothing to do at prices that wake no exit.',
+      'Runs a cycle of the keeper, after the runner of a rehearsal has moved the market. Until somebody trades, the next one has nothing to do at prices that wake no exit and no order.',
     requestKind: 'reads',
     waits: true,
     output: z.object({
-      wakingPrices: z
-        .array(z.object({ token: addressOut, below: digitsOrNull, above: digitsOrNull }))
+      waking: z
+        .object({
+          prices: z.array(z.object({ token: addressOut, below: digitsOrNull, above: digitsOrNull })),
+          time: unixSeconds('When the next cycle has something to do at any price'),
+        })
         .nullable()
-        .meta({ description: 'Prices with 8 decimals; null if the next cycle may have something to do at any price' }),
+        .meta({ description: 'Null if the next cycle may have something to do at once' }),
     }),
     errors: [502, 503],
   },
   async ({ keeper, history }: Pick<Context, 'history' | 'keeper'>) => {
     await history.catchUp() // tells the keeper what has happened since the last bar
     await keeper?.runCycle()
-    const prices = await keeper?.wakingPrices()
-    return {
-      wakingPrices:
-        prices?.map(({ token, below, above }) => ({ token, below: textOrNull(below), above: textOrNull(above) })) ??
-        null,
-    }
+    const waking = await keeper?.waking()
+    if (waking === undefined) return { waking: null }
+    const prices = waking.prices.map(({ token, below, above }) => ({
+      token,
+      below: textOrNull(below),
+      above: textOrNull(above),
+    }))
+    return { waking: { prices, time: `${waking.time}` } }
   },
 )
 

@@ -56,7 +56,10 @@ function writeCandles(hours: number): string {
 }
 
 it('random ladders and orders within candles fill at most 12 basis points from their trigger', async () => {
-  const { trades, orders } = await rehearse(writeCandles(RULES * 2), 'test/support/random-rules-agent.ts', `${RULES}`)
+  const hours = Math.ceil(RULES * 1.5)
+  const { trades, orders } = await rehearse(writeCandles(hours), 'test/support/random-rules-agent.ts', `${RULES}`)
+  const opened = trades.filter(({ source, type }) => source === 'intent' && type === 'PositionOpened')
+  expect(2 * opened.length + 3 * orders.length).toBeGreaterThanOrEqual(RULES)
   const entries = new Map(
     trades.filter(({ type }) => type === 'PositionOpened').map(trade => [trade.positionId, Number(trade.priceUsdc)]),
   )

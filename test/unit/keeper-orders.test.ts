@@ -32,6 +32,7 @@ const entryOf = (id: number, fields: Partial<OrderEntry> = {}): OrderEntry => ({
       deadline: 10n,
       nonce: 2n ** 60n,
     },
+    block: 1,
   }),
   wakesAt: null,
   ...fields,
@@ -40,6 +41,28 @@ const newTable = () => openBook(createSqlStorage()).orders
 const ids = (entries: readonly OrderEntry[]) => entries.map(({ orderId }) => Number(orderId))
 
 describe('the book of open orders', () => {
+  it('says at which prices and at which time the next cycle has something to do, if it knows what each order waits for', () => {
+    const waking = (...entries: OrderEntry[]) => {
+      const table = newTable()
+      for (const entry of entries) table.put(entry)
+      return table.waking()
+    }
+    const [token, validUntil] = [TOKEN, 1_000]
+    expect(waking()).toEqual({ prices: [], time: NEVER })
+    expect(waking(entryOf(1))).toEqual({ prices: [{ token, below: 90n, above: undefined }], time: validUntil + 1 })
+    expect(waking(entryOf(1, { wakesAt: 500 }))).toEqual({ prices: [], time: 500 })
+    const trailing = entryOf(2, { triggers: { below: 95n, above: undefined }, raisesAt: 111n })
+    expect(waking(entryOf(1), trailing)).toEqual({
+      prices: [
+        { token, below: 95n, above: undefined },
+        { token, below: undefined, above: 111n },
+      ],
+      time: validUntil + 1,
+    })
+    for (const unknown of [{ isUnchecked: true }, { wakesAt: NEXT_PRICE }, { wakesAt: ISSUER }])
+      expect(waking(entryOf(1), entryOf(2, unknown))).toBeUndefined()
+  })
+
   it('returns an order as it was stored', () => {
     const table = newTable()
     const entry = entryOf(1, { trigger: 5n, failures: 2, refusal: { code: 'A', message: 'b', at: '3' } })

@@ -19,6 +19,8 @@ import { randomOf } from '../support/seeded-random.ts'
 
 const ORDER_ID: Hex = `0x${'ab'.repeat(32)}`
 const AT = 1_800_000_000
+/** The block of each simulation, before that of a new order. */
+const BLOCK = 7
 const orderOf = (fields: Partial<Order>): Order => ({
   agentId: 7n,
   side: OrderSide.Reduce,
@@ -40,14 +42,15 @@ const orderOf = (fields: Partial<Order>): Order => ({
   nonce: 0n,
   ...fields,
 })
-const entryOf = (fields: Partial<Order> = {}) => newOrderEntry({ orderId: ORDER_ID, order: orderOf(fields) })
+const entryOf = (fields: Partial<Order> = {}) =>
+  newOrderEntry({ orderId: ORDER_ID, order: orderOf(fields), block: BLOCK + 1 })
 const stepAfter = (
   entry: OrderEntry,
   reason: Hex | undefined,
   of: typeof market,
   at: number,
   isPositionClosed = false,
-) => stepAfterSimulation(entry, { reason, isPositionClosed }, of, at)
+) => stepAfterSimulation(entry, { block: { number: BigInt(BLOCK) }, reason, isPositionClosed }, of, at)
 const market = { price: 100n, observation: '5', isOpen: true }
 const bookError = (errorName: string, ...args: unknown[]) =>
   encodeErrorResult({ abi: orderBookAbi, errorName, args } as never)
@@ -74,7 +77,12 @@ it('a trailing stop waits for its activation, is raised once per posted price, a
   const entry = entryOf({ condition: OrderCondition.Trailing, trailBps: 500, price: 120n })
   expect(entry).toMatchObject({ isUnchecked: true })
   const step = (of: OrderEntry, peak: bigint, at: typeof market) =>
-    stepAfterSimulation(of, { reason: notMet(at.price, 0n), isPositionClosed: false, peak }, at, AT)
+    stepAfterSimulation(
+      of,
+      { block: { number: BigInt(BLOCK) }, reason: notMet(at.price, 0n), isPositionClosed: false, peak },
+      at,
+      AT,
+    )
   const inactive = step(entry, 0n, market)
   expect(inactive).toMatchObject({
     step: 'wait',
@@ -95,7 +103,7 @@ it('the peak of a trailing stop is raised before its time and between its parts'
   const at = (price: bigint, observation: string) =>
     stepAfterSimulation(
       entry,
-      { reason, isPositionClosed: false, peak: 1_000n },
+      { block: { number: BigInt(BLOCK) }, reason, isPositionClosed: false, peak: 1_000n },
       { price, observation, isOpen: true },
       AT,
     )
@@ -126,11 +134,11 @@ it('what the chain says about an order decides what happens next', () => {
   expect(stepAfter(entry, notMet(100n, 90n), market, AT, true)).toMatchObject({ step: 'end' })
 })
 
-it('an order that the chain does not know is forgotten, unless it is so new that the node may be behind', () => {
+it('an order that the chain does not know is forgotten, unless the node is behind the block that placed it', () => {
   const entry = entryOf()
   const reason = bookError('OrderNotOpen', ORDER_ID)
   expect(stepAfter(entry, reason, market, AT)).toMatchObject({ step: 'wait', entry: { isUnchecked: true } })
-  const known = { ...entry, learnedAt: Date.now() - 60_000 }
+  const known = { ...entry, placedBlock: BLOCK }
   expect(stepAfter(known, reason, market, AT)).toMatchObject({ step: 'remove' })
 })
 
