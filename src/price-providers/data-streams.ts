@@ -18,8 +18,8 @@ export type PriceReports = {
   isConfigured: boolean
   /**
    * Returns the newest report of each stream, without those of which it has none or fails. Throws
-   * PRICE_REPORTS_UNAVAILABLE if it fails for all that it has; while it fails for a stream, it is asked for that only for
-   * exits, which are so the first to find it again.
+   * PRICE_REPORTS_UNAVAILABLE if it fails for all that it has; while it fails for a stream, it is asked for that only
+   * for exits, which are so the first to find it again.
    */
   newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>>
   /**
@@ -64,6 +64,7 @@ export function createPriceReports(
 ): PriceReports {
   const held = new Map<Hex, SignedReport & { reuseUntil: number }>()
   const pausedUntil = new Map<Hex, number>()
+  const absentUntil = new Map<Hex, number>()
   const fetchShared = share(async (queries: readonly (readonly Hex[])[]) => {
     const feedIds = [...new Set(queries.flat())]
     const fetched = config && (await fetchReports(config, feedIds))
@@ -79,6 +80,7 @@ export function createPriceReports(
     const known = held.get(each.report.feedId)
     const newest = known === undefined || isNewer(each.report, known.report) ? each : known
     held.set(each.report.feedId, { ...newest, reuseUntil: Date.now() + reuseMs })
+    absentUntil.delete(each.report.feedId)
   }
 
   /** Fetches the newest reports of streams. Returns why some are missing. */
@@ -90,7 +92,10 @@ export function createPriceReports(
     const failures = fetched?.failures ?? new Map<Hex, unknown>()
     for (const feedId of asked) {
       if (failures.has(feedId)) pausedUntil.set(feedId, Date.now() + PAUSE_MS)
-      else pausedUntil.delete(feedId)
+      else {
+        pausedUntil.delete(feedId)
+        absentUntil.set(feedId, Date.now() + REUSE_MS) // unless it is among the reports
+      }
     }
     for (const each of fetched?.reports ?? []) hold(each, REUSE_MS)
     const [failure] = asked.flatMap(feedId => failures.get(feedId) ?? [])
@@ -99,7 +104,7 @@ export function createPriceReports(
 
   async function read(feedIds: readonly Hex[], { isExit = false }: Urgency = {}) {
     const isHeld = (feedId: Hex) => Date.now() < (held.get(feedId)?.reuseUntil ?? 0)
-    const missing = feedIds.filter(feedId => !isHeld(feedId))
+    const missing = feedIds.filter(feedId => !isHeld(feedId) && Date.now() >= (absentUntil.get(feedId) ?? 0))
     const failure = missing.length > 0 ? await renew(missing, isExit) : undefined
     const found = new Map(
       feedIds.flatMap(feedId => (isHeld(feedId) ? [[feedId, held.get(feedId) as SignedReport]] : [])),

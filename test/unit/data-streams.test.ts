@@ -57,6 +57,13 @@ describe('the provider of signed reports', () => {
     expect(server.requests() - before).toBeLessThanOrEqual(2)
   })
 
+  it('the provider of signed reports is asked once in a second for a stream of which it has no report', async () => {
+    const reports = provider()
+    const before = server.requests()
+    for (let asked = 0; asked < 5; asked++) expect((await reports.newest([idOf(999)])).size).toBe(0)
+    expect(server.requests() - before).toBe(1)
+  })
+
   it('the provider of signed reports that sends an old report again has sent nothing newer', async () => {
     const reports = provider()
     const [first] = (await reports.newest([NVDA])).values()
