@@ -243,7 +243,7 @@ describe('an exit next to a token whose report the oracle refuses', () => {
   it('a depositor next to a token whose report the oracle refuses gets the other reports', async () => {
     const trader = await newTrader({ vault: FRONTIER })
     await openPosition(trader, { usdcAmount: '50', exits: '-800:10000' })
-    await openPosition(trader, { symbol: 'TSLA', usdcAmount: '50', exits: '-800:10000' })
+    const other = await openPosition(trader, { symbol: 'TSLA', usdcAmount: '50', exits: '-800:10000' })
     const newest = async () => (await callOverHttp('getPriceReports', { vault: 'frontier' })).body.reports.length
     const before = await newest()
     await reports.say('TSLA', { usd: '0' })
@@ -251,6 +251,7 @@ describe('an exit next to a token whose report the oracle refuses', () => {
       await expect.poll(newest).toBe(before - 1)
     } finally {
       await reports.say('TSLA', { usd: '421.3' })
+      await expect.poll(async () => (await close(trader, other)).status).toBe(201)
     }
   })
 })
