@@ -24,7 +24,7 @@ export type Transaction = {
   logs: readonly NodeLog[]
   /** Revert data of a reverted transaction; undefined when the node no longer has the state or a trace. */
   revertData: Hex | undefined
-  /** What a replay costs the node, and the characters of calldata and of the data in the logs: strangers choose both. */
+  /** What a replay costs the node, and the characters of its calldata and logs: strangers choose both. */
   gasUsed: bigint
   characters: number
 }

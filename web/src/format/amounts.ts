@@ -38,7 +38,7 @@ export const withSign = (text: string, isPositive: boolean): string => (isPositi
 export const formatBps = (bps: number, fraction = 2): string =>
   `${formatUnits(`${Math.trunc(bps / 10 ** (2 - fraction))}`, fraction, fraction)}\u00a0%`
 
-/** Formats a decimal number of US dollars: two decimals, below one six, and all eight where six would be mostly zeros. */
+/** Formats a decimal number of US dollars: two decimals, below one six, and all eight of a cheap token's price. */
 export function formatUsd(decimal: string): string {
   const value = Number(decimal)
   const size = Math.abs(value)
