@@ -67,7 +67,7 @@ export function reportedPrice(chain: KnownMultipliers, token: Address, report: P
   return multiplier && (priceOf(report, isSharePrice) * multiplier) / (ONE * REPORT_UNIT)
 }
 
-/** Returns the prices (8 decimals) that the oracle takes from carried reports, of the tokens for which that is known. */
+/** Returns the prices (8 decimals) that the oracle takes from carried reports, as far as that is known. */
 export function carriedPrices(
   chain: KnownMultipliers & { carried?: CarriedPrices | undefined },
   tokens: Iterable<Address>,
