@@ -114,6 +114,7 @@ export const releaseFiles = [
   'test/e2e/packed-release.node.test.ts',
   'test/e2e/page-walk.node.test.ts',
   'test/e2e/priced-depositors.node.test.ts',
+  'test/e2e/quiet-chain.node.test.ts',
   'test/e2e/rehearsal-fills.node.test.ts',
   'test/e2e/serve.node.test.ts',
   'test/integration/event-streams-load.node.test.ts',

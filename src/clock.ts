@@ -1,7 +1,11 @@
 /** By how much two clocks may differ until one counts as wrong, in seconds. */
 export const MAX_SKEW_SECONDS = 60
-/** A block this old (seconds) says little about the time at which the next one executes. */
+/**
+ * A block this old (seconds) says little about the time at which the next one executes. Where blocks are made on
+ * demand, that is as far as the oracle takes reports from ahead of a block.
+ */
 const MAX_BLOCK_AGE_SECONDS = 30
+const MAX_BLOCK_AGE_ON_DEMAND_SECONDS = 5
 /** How long the time of a node's response counts. */
 const MEMORY_MS = 600_000
 
@@ -51,5 +55,10 @@ export function nowAt(newest: BlockTime): bigint {
 export const ageSeconds = (newest: BlockTime): number => Number(nowAt(newest) - newest.timestamp)
 
 /** Returns the time at which a call would execute next, if the newest block is so old that its own would mislead. */
-export const timeIfOld = (newest: BlockTime): bigint | undefined =>
-  ageSeconds(newest) > MAX_BLOCK_AGE_SECONDS ? nowAt(newest) : undefined
+export const timeIfOld = (
+  newest: BlockTime,
+  { makesBlocksOnDemand = false }: { makesBlocksOnDemand?: boolean } = {},
+): bigint | undefined =>
+  ageSeconds(newest) > (makesBlocksOnDemand ? MAX_BLOCK_AGE_ON_DEMAND_SECONDS : MAX_BLOCK_AGE_SECONDS)
+    ? nowAt(newest)
+    : undefined

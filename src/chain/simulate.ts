@@ -10,12 +10,12 @@ import type { Block, Chain } from './configured-chain.ts'
  * CHAIN_UNREACHABLE.
  */
 export async function simulate(
-  { rpc }: Chain,
+  { rpc, makesBlocksOnDemand }: Chain,
   account: Address,
   { to, data }: { to: Address; data: Hex },
   block: Block,
 ): Promise<{ data: Hex | undefined } | undefined> {
-  const state = { block: block.number, time: timeIfOld(block) }
+  const state = { block: block.number, time: timeIfOld(block, { makesBlocksOnDemand }) }
   const { error } = await callOnState(rpc.call, state, at => simulationRequest({ from: account, to, data }, at))
   return error && { data: error.data }
 }

@@ -156,7 +156,7 @@ async function submit(
   const { kind, by } = request
   const runsCode = runsStrangersCode({ kind, spenders: spendersOf(by) })
   const simulateAt = (at: ChainHead, block?: bigint) => {
-    const state = { block, time: timeIfOld({ timestamp: BigInt(at.timestamp) }) }
+    const state = { block, time: timeIfOld({ timestamp: BigInt(at.timestamp) }, lane) }
     return lane.simulate({ kind, call, fees, state, runsStrangersCode: runsCode })
   }
   let simulation = await simulateAt(head)

@@ -1,4 +1,5 @@
 import type { Hex } from 'viem'
+import { timeIfOld } from '../clock.ts'
 import { logEvent } from '../log.ts'
 import { ignoreUnreachable, logUnexpected } from '../rpc/node-errors.ts'
 import { type Submission, type SubmitOptions, sendBatchSize, submit, submitBatch } from '../rpc/submit.ts'
@@ -116,7 +117,7 @@ export async function simulateNow(
     kind: intent.kind,
     call,
     fees: lane.feesAt(head),
-    state: { block: lane.recentBlock },
+    state: { block: lane.recentBlock, time: timeIfOld({ timestamp: BigInt(head.timestamp) }, lane) },
     isFresh,
     runsStrangersCode: runsStrangersCode(intent),
   })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { ageSeconds, clockSkewSeconds, noteNodeTime, nowAt } from '../../src/clock.ts'
+import { ageSeconds, clockSkewSeconds, noteNodeTime, nowAt, timeIfOld } from '../../src/clock.ts'
 
 let now = 1_800_000_000
 const httpDate = (seconds: number) => new Date(seconds * 1_000).toUTCString()
@@ -34,4 +34,12 @@ it('one node with a wrong clock changes nothing', () => {
 it('a block of this minute confirms the clock, whatever the nodes say', () => {
   for (const node of ['one', 'two']) noteNodeTime(node, httpDate(now + 600))
   expect(clockSkewSeconds(block(now - 5))).toBe(0)
+})
+
+it('a call is simulated at the present time once the newest block is older than reports may be ahead of it', () => {
+  const onDemand = { makesBlocksOnDemand: true }
+  expect(timeIfOld(block(now - 5), onDemand)).toBeUndefined()
+  expect(timeIfOld(block(now - 6), onDemand)).toBe(BigInt(now))
+  expect(timeIfOld(block(now - 30))).toBeUndefined()
+  expect(timeIfOld(block(now - 31))).toBe(BigInt(now))
 })
