@@ -22,13 +22,13 @@ const COMMENT_WIDTH = 120
 const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
-  src: 863,
+  src: 872,
   'src/chain': 5_110,
   'src/config': 981,
   'src/crypto': 373,
   'src/doctor': 859,
   'src/errors': 1_581,
-  'src/executor': 5_455,
+  'src/executor': 5_456,
   'src/generated': 140,
   'src/history': 5_549,
   'src/http': 1_473,
@@ -44,13 +44,13 @@ const LINES: Record<string, number> = {
   'src/price-providers': 610,
   'src/readiness': 457,
   'src/requests': 209,
-  'src/resources': 3_821,
+  'src/resources': 3_823,
   'src/rpc': 2_439,
   'src/scheduled': 495,
   'src/webhooks': 1_027,
   'packages/protocol': 6_819,
   'packages/client': 3_461,
-  'packages/cli': 11_356,
+  'packages/cli': 11_358,
   'packages/python': 6_523,
   web: 14_067,
   reference: 2_731,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_227,
   lab: 1_705,
   rehearsal: 4_430,
-  test: 62_866,
+  test: 62_970,
   scripts: 6_883,
 }
 

@@ -38,7 +38,7 @@ const isKnown = (text: unknown, name = '') =>
 /** Output fields that most responses have and the instructions explain, or that explain themselves. */
 const COMMON_OUTPUTS = [
   ...['asOf', 'lagBlocks', 'total', 'warnings', 'serverTime', 'suggestedDeadline'],
-  ...['blockNumber', 'calls', 'effects', 'fill', 'realizedPnlUsdc', 'pendingRules'],
+  ...['blockNumber', 'calls', 'effects', 'examination', 'fill', 'realizedPnlUsdc', 'pendingRules'],
 ]
 
 /** Descriptions that mark untrusted text stay at any depth. */

@@ -6,7 +6,6 @@ import {
 } from '@agent-trading-service/protocol/call-words'
 import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
-import type { NodeLog } from '../rpc/requests.ts'
 
 const described = z
   .object({
@@ -39,5 +38,8 @@ const MAX_EVENTS = 50
 export const presentCall = (to: Address, data: Hex, known: KnownAddresses): Described[] =>
   describeCall({ to: getAddress(to), data }, known)
 
-export const presentEffects = (logs: readonly NodeLog[], known: KnownAddresses): Described[] =>
+/** What a log says; its address may be of any case. */
+type EventLog = Parameters<typeof describeEvent>[0]
+
+export const presentEffects = (logs: readonly EventLog[], known: KnownAddresses): Described[] =>
   logs.flatMap(log => describeEvent({ ...log, address: getAddress(log.address) }, known) ?? []).slice(0, MAX_EVENTS)

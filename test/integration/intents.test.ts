@@ -57,6 +57,7 @@ describe('an intent', () => {
       fill,
       realizedPnlUsdc,
       pendingRules,
+      calls: [expect.objectContaining({ contract: 'TradeRouter', name: 'openPosition', title: expect.any(String) })],
       nonce: body.nonce,
       deadline: body.deadline,
       attempts: [

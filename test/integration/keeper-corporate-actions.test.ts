@@ -237,6 +237,7 @@ describe('a split whose share price does not agree with the multiplier', () => {
     await advanceTo((await now()) + 5) // what is observed then is newer than the last post
     expect(await refreshWith('META', tokenUsd, before)).toMatchObject({ updated: ['META'] })
     await disarmKeeper(keeper())
+    await env.HISTORY_INDEXER.getByName(`${deployment.chainId}`).catchUp() // the stream begins with the split
     stream = listen(await request(`/agents/${trader.agentId}/events`))
     await stream.open()
     effectiveAt = (await now()) + 600

@@ -85,6 +85,8 @@ export const chosenColumns: Record<string, readonly string[]> = {
   'whatIf.exits': ['positionId', 'symbol', 'status'],
   'whatIf.orders': ['orderId', 'symbol', 'status'],
   attempts: ['transactionHash', 'state'],
+  calls: ['title', 'contract', 'name'],
+  effects: ['title', 'contract', 'name'],
   executions: ['part', 'transactionHash'],
   exits: rule,
   exitRules: rule,
