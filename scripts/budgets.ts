@@ -12,7 +12,7 @@ import { bundleModules } from './bundle-modules.ts'
 // the lines of each folder, and the width of comments. With `--lines`, only the last two. Exits with code 1 above a
 // budget.
 // 685 measured without the names of functions.
-const BUNDLE_KIB = 691
+const BUNDLE_KIB = 692
 const STARTUP_RATIO = 1.5
 // 92.2 measured: the desks render the terms of each message themselves, and each part of a page contains its own fault.
 const PAGE_SCRIPT_KB = 93

@@ -6,8 +6,8 @@ import { workerVars } from '../../devnet/worker-vars.ts'
 import { startQuietNode } from '../support/quiet-node.ts'
 import { createScene } from '../support/scene.ts'
 
-// A chain that makes blocks on demand, as 46630 does, with prices from signed reports: those of now are from the future of
-// its newest block.
+// A chain that makes blocks on demand, as 46630 does, with prices from signed reports: those of now are from the future
+// of its newest block.
 
 /** The oracle takes reports from five seconds ahead of a block; below 30, no other chain's block counts as old. */
 const QUIET_SECONDS = 8

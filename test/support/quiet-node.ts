@@ -8,8 +8,8 @@ import type { Devnet } from '../../devnet/index.ts'
 const EXECUTING = ['eth_call', 'eth_estimateGas']
 
 /**
- * Starts a node in front of an embedded chain that executes calls at the time of the newest block, as the nodes of chains
- * do that make blocks on demand, or `ageSeconds` before it; anvil executes them at the present.
+ * Starts a node in front of an embedded chain that executes calls at the time of the newest block, as the nodes of
+ * chains do that make blocks on demand, or `ageSeconds` before it; anvil executes them at the present.
  */
 export async function startQuietNode({ client, rpcUrl }: Pick<Devnet, 'client' | 'rpcUrl'>, ageSeconds = 0n) {
   const server = createServer(async (request, response) => {
