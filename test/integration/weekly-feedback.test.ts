@@ -36,6 +36,7 @@ let identity: bigint
 let initialPrice: bigint
 
 beforeAll(async () => {
+  await endWeek() // no week ends between the trade and the loss
   const registered = await call('registerAgent', await registrationOf(account, { vault: FRONTIER, name: 'reported' }))
   trader = { agentId: registered.body.agentId, account }
   const receipt = await chain.send(holder, { ...identities, functionName: 'register', args: [] })
