@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export type Extent = 'fast' | 'slow' | 'release' | 'long' | 'selected'
 
 /** Their files start processes, browsers and installations. */
-const startingProcesses = [['nodes'], ['cli'], ['e2e'], ['walks'], ['recovery', 'faults'], ['node'], ['client']]
+const startingProcesses = [['e2e'], ['nodes'], ['cli'], ['walks'], ['recovery', 'faults'], ['node'], ['client']]
 
 /**
  * The processes of a run, each with the vitest projects that it runs one after another, and `contracts` for the
