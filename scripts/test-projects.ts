@@ -30,7 +30,7 @@ export const processes: Record<Exclude<Extent, 'selected'>, string[][]> = {
     ['unit', 'node', 'nodes', 'recovery', 'cli', 'faults'],
     ['e2e', 'walks'],
   ],
-  slow: [['lane'], ...startingProcesses, ['reports']],
+  slow: [['lane'], ['reports'], ...startingProcesses],
   release: [['report stream'], ...startingProcesses],
   long: [
     ['contracts'],
