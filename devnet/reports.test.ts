@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import {
   concat,
   encodeAbiParameters,
@@ -17,7 +21,6 @@ import { verifierProxyAbi } from '../contracts-abi/verifier-proxy.ts'
 import { createChain } from '../src/chain/configured-chain.ts'
 import { call, readTree } from '../src/chain/read-tree.ts'
 import { parseConfig } from '../src/config/config.ts'
-import { startQuietNode } from '../test/support/quiet-node.ts'
 import { type Devnet, startDevnet } from './index.ts'
 import { reportConfig, reportSignerKeys } from './report-signers.ts'
 import { stepwiseSender } from './sender.ts'
@@ -35,7 +38,7 @@ test('on signed reports a node whose newest block is old shows what a transactio
   const oracle = { address: contracts.PriceOracle, abi: priceOracleAbi } as const
   const { feedIds } = await devnet.client.readContract({ ...oracle, functionName: 'sourceOf', args: [NVDA] })
   const payload = await signedReport(feedIds[0] ?? '0x', '191.5', reportConfig.faults + 1)
-  const quiet = await startQuietNode(devnet, 20n)
+  const quiet = await startQuietNode(devnet.rpcUrl)
   try {
     const { chain: config } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: quiet.url })
     if (config === undefined) return expect.unreachable()
@@ -47,6 +50,31 @@ test('on signed reports a node whose newest block is old shows what a transactio
     await quiet.stop()
   }
 })
+
+/** Starts a node in front of another one, whose newest block is 20 seconds old for calls. */
+async function startQuietNode(rpcUrl: string) {
+  const server = createServer(async (request, response) => {
+    const body: unknown = JSON.parse(await text(request))
+    const time = numberToHex((await devnet.client.getBlock()).timestamp - 20n)
+    const aged = [body].flat().map(each => {
+      const { method, params } = each as { method: string; params: unknown[] }
+      const [call, tag, override = {}, others] = params
+      return method === 'eth_call' && others === undefined
+        ? { ...(each as object), params: [call, tag, override, { time }] }
+        : each
+    })
+    const headers = { 'content-type': 'application/json' }
+    const sent = JSON.stringify(Array.isArray(body) ? aged : aged[0])
+    const answered = await fetch(rpcUrl, { method: 'POST', headers, body: sent })
+    response.writeHead(200, headers).end(await answered.text())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: () => new Promise(resolve => server.close(resolve)),
+  }
+}
 
 test('on signed reports the updater posts no price, and any account posts what enough signers signed', async () => {
   const { accounts, contracts, tokens } = devnet.deployment

@@ -1,11 +1,9 @@
 /** By how much two clocks may differ until one counts as wrong, in seconds. */
 export const MAX_SKEW_SECONDS = 60
-/**
- * A block this old (seconds) says little about the time at which the next one executes. Where blocks are made on
- * demand, that is as far as the oracle takes reports from ahead of a block.
- */
+/** A block this old (seconds) says little about the time at which the next one executes. */
 const MAX_BLOCK_AGE_SECONDS = 30
-const MAX_BLOCK_AGE_ON_DEMAND_SECONDS = 5
+/** How far ahead of a block the oracle takes reports: where blocks are made on demand, an older block counts as old. */
+export const MAX_REPORT_LEAD_SECONDS = 5
 /** How long the time of a node's response counts. */
 const MEMORY_MS = 600_000
 
@@ -59,6 +57,6 @@ export const timeIfOld = (
   newest: BlockTime,
   { makesBlocksOnDemand = false }: { makesBlocksOnDemand?: boolean } = {},
 ): bigint | undefined =>
-  ageSeconds(newest) > (makesBlocksOnDemand ? MAX_BLOCK_AGE_ON_DEMAND_SECONDS : MAX_BLOCK_AGE_SECONDS)
+  ageSeconds(newest) > (makesBlocksOnDemand ? MAX_REPORT_LEAD_SECONDS : MAX_BLOCK_AGE_SECONDS)
     ? nowAt(newest)
     : undefined

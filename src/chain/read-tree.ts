@@ -1,7 +1,7 @@
 import type { CarriedPrices } from '@agent-trading-service/protocol/carried-prices'
 import { type Abi, type Address, type ContractFunctionName, type Hex, parseAbi } from 'viem'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
-import { nowAt } from '../clock.ts'
+import { ageSeconds, MAX_REPORT_LEAD_SECONDS, nowAt } from '../clock.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
 import { NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
@@ -138,21 +138,17 @@ export async function readTree<const Tree extends CallTree>(
   simulation?: { from: Address; override: StateOverride },
 ): Promise<TreeReading<Tree>> {
   const reading = await readTreeAt(chain, tree, { at, simulation })
-  const { length = 0 } = chain.carried?.reports ?? {}
-  const now = nowAt(reading.block)
-  const isAhead = now > reading.block.timestamp + MAX_FUTURE_SECONDS
-  if (at || !isAhead || (reading.carried?.reports.length ?? 0) === length) return reading
+  const hasAllReports = reading.carried?.reports.length === chain.carried?.reports.length
+  if (at || hasAllReports || ageSeconds(reading.block) <= MAX_REPORT_LEAD_SECONDS) return reading
   // Reports of now are from the future of an old block: the next transaction finds another time.
-  const next = await readTreeAt(chain, tree, { simulation, time: now }).catch(() => undefined)
+  const time = nowAt(reading.block)
+  const next = await readTreeAt(chain, tree, { simulation, time }).catch(() => undefined)
   if (next === undefined) return reading
   // A newer block needs no other time.
   return next.block.number === reading.block.number
     ? { ...next, block: reading.block }
     : readTreeAt(chain, tree, { simulation })
 }
-
-/** How far ahead of a block's time the oracle takes reports. */
-const MAX_FUTURE_SECONDS = 5n
 
 async function readTreeAt<const Tree extends CallTree>(
   chain: Chain,

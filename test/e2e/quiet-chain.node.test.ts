@@ -3,7 +3,6 @@ import { freePort } from '../../devnet/anvil.ts'
 import { type Devnet, startDevnet } from '../../devnet/index.ts'
 import { startWorker, type Worker } from '../../devnet/worker.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
-import { startQuietNode } from '../support/quiet-node.ts'
 import { createScene } from '../support/scene.ts'
 
 // A chain that makes blocks on demand, as 46630 does, with prices from signed reports: those of now are from the future
@@ -14,17 +13,14 @@ const QUIET_SECONDS = 8
 
 let devnet: Devnet
 let worker: Worker
-let node: Awaited<ReturnType<typeof startQuietNode>>
 
 beforeAll(async () => {
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
   devnet = await startDevnet({ baseUrl, priceSource: 'reports', emptyBlockMs: 600_000 })
   devnet.marketMaker.pause()
-  node = await startQuietNode(devnet)
   const vars = {
     ...workerVars(devnet.deployment),
-    RPC_URL: node.url,
     BLOCKS_ON_DEMAND: 'true',
     KEEPER_ENABLED: 'false',
   }
@@ -32,7 +28,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await worker?.stop()
-  await node?.stop()
   await devnet?.stop()
 })
 
