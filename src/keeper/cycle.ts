@@ -185,7 +185,7 @@ export function createCycle({
   /** Returns the positions whose triggers known prices reach: of each market the next ones, in equal shares. */
   function reachedBy(priceIn: (market: Market) => bigint | undefined) {
     // Positions whose exit is in flight are still reached.
-    const max = MAX_REACHED + book.batches().flatMap(({ positionIds }) => positionIds).length
+    const max = MAX_REACHED + sender.inFlight().size
     const markets = book.markets().flatMap(market => {
       const price = priceIn(market)
       return price === undefined ? [] : [{ key: marketKey(market), market, price }]
@@ -204,7 +204,7 @@ export function createCycle({
   function evaluate(watched: ReadPositions, now: number): Pass {
     const { block, entriesBefore, marketOf } = watched
     const positions = new Map(watched.positions.map(position => [position.positionId, position]))
-    const inFlight = new Set(book.batches().flatMap(({ positionIds }) => positionIds))
+    const inFlight = sender.inFlight()
     const pass: Pass = { watched, due: [], unattributed: [], recent: [] }
     const time = { at: block.timestamp, now: nowAt(block) }
 

@@ -64,12 +64,25 @@ export function createExitSender({
   const { send, resume } = createBatchSender({ executor, store: book, toRelayRequest, recordOutcome })
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))
+  /** The positions whose exits are being simulated or sent: a cycle does not wait for the exits of earlier ones. */
+  const firing = new Set<bigint>()
+
+  /** Fires the exits of a batch. Resolves with their outcomes recorded. */
+  async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
+    for (const { positionId } of positions) firing.add(positionId)
+    await simulateAndSend(positions, watched).finally(() => {
+      for (const { positionId } of positions) firing.delete(positionId)
+    })
+  }
+
+  /** Returns the positions whose exits are on their way, also from before a restart. */
+  const inFlight = (): ReadonlySet<bigint> => new Set([...firing, ...book.batches().flatMap(batch => batch.positionIds)])
 
   /**
    * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due, with the
    * reports of the simulation: they prove that the exits are due. Resolves with their outcomes recorded.
    */
-  async function fire(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
+  async function simulateAndSend(positions: WatchedPosition[], watched: WatchedPositions): Promise<void> {
     const { takesBatches, block } = watched
     const priced = await withHeldOrNewestPrices(
       chain,
@@ -79,7 +92,10 @@ export function createExitSender({
     if (simulated === undefined) {
       // The node cannot run this batch. Halving it isolates the exit at fault from the others.
       const half = Math.ceil(positions.length / 2)
-      await Promise.all([fire(positions.slice(0, half), watched), fire(positions.slice(half), watched)])
+      await Promise.all([
+        simulateAndSend(positions.slice(0, half), watched),
+        simulateAndSend(positions.slice(half), watched),
+      ])
       return
     }
     const { passing, carried } = simulated
@@ -181,7 +197,7 @@ export function createExitSender({
     return { digest, kind: 'exit', by, groupNonce: digest, deadline, call, prices }
   }
 
-  return { fire, resume }
+  return { fire, resume, inFlight }
 }
 
 /**

@@ -175,10 +175,19 @@ function countRequests(): string[] {
   })
   return requests
 }
+const exitsInFlight = () =>
+  runInDurableObject(keeper(), (_, { storage }) => storage.sql.exec('SELECT digest FROM exit_batch').toArray().length)
 const isSimulationOfLane = ({ method, params: [call] = [''] }: Rpc) =>
   method === 'eth_call' &&
   typeof call === 'object' &&
   call.from?.toLowerCase() === deployment.accounts.keeper.address.toLowerCase()
+const POSITION_COUNT = toFunctionSelector(getAbiItem({ abi: positionManagerAbi, name: 'positionCount' })).slice(2)
+/** Whether a request simulates exits for a cycle. The cycle's first read asks the router whether it takes batches. */
+const isSimulationOfKeeper = (request: Rpc) =>
+  request.method === 'eth_call' &&
+  isAboutExits(request) &&
+  !isSimulationOfLane(request) &&
+  !JSON.stringify(request.params).includes(POSITION_COUNT)
 
 describe('the keeper', () => {
   it('starts when a position opens and fires its stop-loss when the price falls', async () => {
@@ -567,13 +576,36 @@ describe('several keepers', () => {
     await keeper().runCycle() // while the exit is in flight
     expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
     isSold = true
-    const batches = () =>
-      runInDurableObject(
-        keeper(),
-        (_, { storage }) => storage.sql.exec('SELECT digest FROM exit_batch').toArray().length,
-      )
-    await vi.waitUntil(async () => (await batches()) === 0, { timeout: 120_000 })
+    await vi.waitUntil(async () => (await exitsInFlight()) === 0, { timeout: 120_000 })
     expect(await automation(trader, positionId)).toMatchObject({ status: 'Closed', lastOutcome: null })
+    await moveTo(1)
+  })
+
+  it('are tried once although the next cycle begins before they are sent', async () => {
+    const { trader, positionId, moveTo } = await bought('META', { exits: '-500:10000' })
+    await runAlarm()
+    await disarm()
+    await moveTo(0.94)
+    let tries = 0
+    let isRead = false
+    onRequest(async (request, forward) => {
+      const response = await forward()
+      if (!isSimulationOfKeeper(request)) return response
+      tries++
+      await waitForFlag(() => isRead)
+      return response
+    })
+    await keeper().changed()
+    // A cycle that began before the price fell has nothing to send, and a call during it joins it.
+    while (tries === 0) await runDurableObjectAlarm(keeper())
+    await runDurableObjectAlarm(keeper())
+    isRead = true
+    await runCycle(keeper())
+    expect(await automation(trader, positionId)).toMatchObject({
+      status: 'Closed',
+      lastOutcome: { outcome: 'executed', firedBy: 'keeper' },
+    })
+    expect(tries).toBe(1)
     await moveTo(1)
   })
 
