@@ -34,7 +34,7 @@ const LINES: Record<string, number> = {
   'src/http': 1_473,
   'src/intake-switches': 113,
   'src/intents': 2_300,
-  'src/keeper': 2_854,
+  'src/keeper': 2_871,
   'src/limits': 541,
   'src/live': 2_924,
   'src/mcp': 2_548,

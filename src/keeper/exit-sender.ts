@@ -76,7 +76,8 @@ export function createExitSender({
   }
 
   /** Returns the positions whose exits are on their way, also from before a restart. */
-  const inFlight = (): ReadonlySet<bigint> => new Set([...firing, ...book.batches().flatMap(batch => batch.positionIds)])
+  const inFlight = (): ReadonlySet<bigint> =>
+    new Set([...firing, ...book.batches().flatMap(batch => batch.positionIds)])
 
   /**
    * Simulates exits and sends the ones that the router would execute, in full or in part, or record as due, with the
