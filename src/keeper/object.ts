@@ -4,7 +4,7 @@ import { armBefore } from '../alarm.ts'
 import type { PriceNeed } from '../chain/carried-prices.ts'
 import { createSharedReads } from '../chain/combine-concurrent-reads.ts'
 import { createChain, type TradingChain } from '../chain/configured-chain.ts'
-import { singleFlight, withDeadline } from '../concurrency.ts'
+import { singleFlightAgain, withDeadline } from '../concurrency.ts'
 import { type Config, parseConfig } from '../config/config.ts'
 import { createExecutor } from '../executor/client.ts'
 import { logFailure } from '../log.ts'
@@ -118,7 +118,7 @@ export class KeeperObject extends DurableObject<Env> {
     logFailure('keeper failure', error)
   }
 
-  /** Runs one cycle and waits for its exits and for earlier cycles' exits. A call during a cycle joins it. */
+  /** Runs one cycle, which begins after the call, and waits for its exits and for earlier cycles' exits. */
   async runCycle(): Promise<void> {
     const cycle = await this.#startCycle({ alwaysCompares: true })
     await withDeadline(Promise.all([cycle.outcomes, this.#outcomes]), Date.now() + OUTCOME_TIMEOUT_MS, () => undefined)
@@ -129,7 +129,7 @@ export class KeeperObject extends DurableObject<Env> {
     return this.#book.waking()
   }
 
-  readonly #startCycle = singleFlight(async (options: { alwaysCompares: boolean }) => {
+  readonly #startCycle = singleFlightAgain(async (options: { alwaysCompares: boolean }) => {
     const cycle = await this.#assembled()?.run(options)
     this.#outcomes = Promise.allSettled([this.#outcomes, cycle?.outcomes]).then(() => undefined)
     return cycle ?? { outcomes: Promise.resolve(), hasDueExits: false }
