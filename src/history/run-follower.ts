@@ -4,15 +4,10 @@ import type { Config } from '../config/config.ts'
 import { logEvent, logFailure } from '../log.ts'
 import { count } from '../metrics/recorder.ts'
 import type { NodeLog } from '../rpc/requests.ts'
-import {
-  type ChainFollower,
-  createChainFollower,
-  type FollowerMemory,
-  type FollowerStep,
-  type IndexerStatus,
-  type IndexListener,
-} from './chain-follower.ts'
+import { type ChainFollower, createChainFollower, type FollowerStep, type IndexerStatus } from './chain-follower.ts'
 import { foldHours } from './fold-hours.ts'
+import type { FollowerMemory } from './followed-contracts.ts'
+import type { IndexListener } from './index-branch.ts'
 import { openIndexStore } from './store.ts'
 import { CursorMoved, indexKeyOf } from './tables/cursor.ts'
 

@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net'
 import type { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { type AbiEvent, type Hex, keccak256, numberToHex, pad } from 'viem'
-import { afterAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, describe, expect, inject, it, vi } from 'vitest'
 import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { startDevnet } from '../../devnet/index.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
 import { type Block, createChain } from '../../src/chain/configured-chain.ts'
 import { readTree } from '../../src/chain/read-tree.ts'
 import { type ChainConfig, parseConfig } from '../../src/config/config.ts'
-import type { FollowerMemory } from '../../src/history/chain-follower.ts'
+import type { FollowerMemory } from '../../src/history/followed-contracts.ts'
 import { createSnapshotReader } from '../../src/history/read-snapshot.ts'
 import { createIndexer } from '../../src/history/run-follower.ts'
 import { takeDeltas } from '../../src/metrics/recorder.ts'
@@ -125,8 +125,13 @@ it('events that the index lacks are found by its audit, counted and read again',
   await indexer.audit()
   expect(takeDeltas()).toContainEqual({ name: 'ats_index_repaired', labels: [], values: [lost] })
   expect(countPrices(sqlite, cursor)).toBe(posted - lost)
-  await indexer.catchUp()
-  expect(countPrices(sqlite, cursor)).toBe(posted)
+  await vi.waitFor(
+    async () => {
+      await indexer.catchUp()
+      expect(countPrices(sqlite, cursor)).toBe(posted)
+    },
+    { timeout: 60_000 },
+  )
 })
 
 it('a minute of blocks that nothing waits for costs an index that was evicted at most six calls of the node', async () => {

@@ -1,0 +1,109 @@
+import type { Address } from 'viem'
+import type { Chain } from '../chain/configured-chain.ts'
+import type { LogFilter, NodeLog } from '../rpc/requests.ts'
+import {
+  addNamedContract,
+  FOLLOWED_TOPICS,
+  followedAddresses,
+  MULTIPLIER_TOPICS,
+  type NamedContracts,
+} from './followed-events.ts'
+import type { RangeReader } from './range-reader.ts'
+import { readNamedContracts } from './read-named-contracts.ts'
+import type { IndexStore } from './store.ts'
+import { indexKeyOf } from './tables/cursor.ts'
+
+/**
+ * What the follower keeps while its object is evicted, so that the first step after that asks no more of a node than
+ * others.
+ */
+export type FollowerMemory = {
+  read(): Promise<Remembered | undefined>
+  write(remembered: Remembered): Promise<void>
+}
+/**
+ * What was read at a time (epoch milliseconds) for the contracts of `key`. `rangeBlocks` is the range of logs that the
+ * node accepts.
+ */
+type Remembered = { key: string; at: number; named: NamedContracts; rangeBlocks: number }
+
+const MAX_MEMORY_AGE_MS = 3_600_000
+
+/** Creates the list of the contracts whose logs are followed: the permanent ones, and those that they name. */
+export function createFollowedContracts({
+  chain,
+  store,
+  memory,
+  ranges,
+}: {
+  chain: Chain
+  store: IndexStore
+  memory: FollowerMemory | undefined
+  ranges: RangeReader
+}) {
+  let named: NamedContracts | undefined
+  let namedAt = 0
+
+  /** Returns the named contracts. Throws CHAIN_UNREACHABLE. */
+  async function open(): Promise<NamedContracts> {
+    if (named !== undefined) return named
+    const remembered = await memory?.read()
+    if (remembered?.key === indexKeyOf(chain) && Date.now() - remembered.at < MAX_MEMORY_AGE_MS) {
+      namedAt = remembered.at
+      ranges.restore(remembered.rangeBlocks)
+      named = remembered.named
+      for (const vault of Object.values(chain.vaults)) named.vaults.add(vault)
+      if (chain.trading) named.routers.add(chain.trading.TradeRouter)
+      named.oracles.add(chain.contracts.PriceOracle)
+      named.tokens = new Set([...(named.tokens ?? []), ...Object.values(chain.tokens)])
+      return named
+    }
+    const read = await readNamedContracts(chain, store)
+    namedAt = Date.now()
+    named = read
+    await remember()
+    return read
+  }
+
+  async function remember(): Promise<void> {
+    if (named) await memory?.write({ key: indexKeyOf(chain), at: namedAt, named, rangeBlocks: ranges.blocks() })
+  }
+
+  /**
+   * Adds the contracts that logs name. Returns whether there were new ones, whose logs must be read too; they are
+   * remembered before the cursor passes the log that names them.
+   */
+  async function addNamed(logs: readonly NodeLog[]): Promise<boolean> {
+    const known = await open()
+    const added = logs.filter(log => addNamedContract(chain, known, log))
+    if (added.length > 0) await remember()
+    return added.length > 0
+  }
+
+  /** Returns the filters of their logs. Tokens have one of their own: their transfers are never followed. */
+  async function filters(): Promise<LogFilter[]> {
+    const known = await open()
+    return [
+      ...inParts(FOLLOWED_TOPICS, ranges.maxTopics()).map(topics => ({
+        address: followedAddresses(chain, known),
+        topics: [topics],
+      })),
+      ...(known.tokens.size > 0 ? [{ address: [...known.tokens], topics: [MULTIPLIER_TOPICS] }] : []),
+    ]
+  }
+
+  return {
+    open,
+    remember,
+    addNamed,
+    filters,
+    vaults: (): Address[] => [...(named?.vaults ?? [])],
+    forget(): void {
+      named = undefined
+    },
+  }
+}
+
+/** Returns items in parts of at most this many. */
+const inParts = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))
