@@ -44,7 +44,7 @@ type CallTree =
   | { readonly [name: string]: CallTree }
 
 /** A tree with the values of its calls in their places. */
-type ValuesOf<Tree> =
+export type ValuesOf<Tree> =
   Tree extends ContractCall<infer Value>
     ? Value
     : Tree extends object

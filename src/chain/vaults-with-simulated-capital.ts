@@ -2,19 +2,19 @@ import { CapitalMode, Track } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
 import type { Chain } from './configured-chain.ts'
 import { vaultTrackRegistry } from './contracts.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { call, optional, type ValuesOf } from './read-tree.ts'
 
-/** Returns the configured vaults in which a track trades simulated capital. Throws CHAIN_UNREACHABLE. */
-export async function vaultsWithSimulatedCapital(chain: Chain): Promise<ReadonlySet<Address>> {
-  const vaults = Object.values(chain.vaults)
-  const { values } = await readTree(
-    chain,
-    vaults.map(vault => ({
-      vault,
-      modes: Object.values(Track).map(track =>
-        optional(call(vaultTrackRegistry(chain), 'capitalModeOf', [vault, BigInt(track)])),
-      ),
-    })),
-  )
-  return new Set(values.flatMap(({ vault, modes }) => (modes.includes(CapitalMode.Simulated) ? [vault] : [])))
-}
+/** Returns calls that read what each track of the configured vaults trades. */
+export const capitalModeCalls = (chain: Chain) =>
+  Object.values(chain.vaults).map(vault => ({
+    vault,
+    modes: Object.values(Track).map(track =>
+      optional(call(vaultTrackRegistry(chain), 'capitalModeOf', [vault, BigInt(track)])),
+    ),
+  }))
+
+/** Returns the vaults in which a track trades simulated capital, from the values of `capitalModeCalls`. */
+export const vaultsWithSimulatedCapital = (
+  values: ValuesOf<ReturnType<typeof capitalModeCalls>>,
+): ReadonlySet<Address> =>
+  new Set(values.flatMap(({ vault, modes }) => (modes.includes(CapitalMode.Simulated) ? [vault] : [])))

@@ -1,6 +1,6 @@
 import type { AccountPurpose, ServiceAccount } from '@agent-trading-service/protocol/deployment-facts'
 import { type Finding, faultsOf } from '@agent-trading-service/protocol/finding'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import type { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { judgeDeployment } from '../doctor/judge-deployment.ts'
@@ -10,15 +10,14 @@ import { addressOfKey } from '../executor/signing-account.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 
 /** Returns what is wrong with the contracts and the roles, as `ats doctor` does. Throws CHAIN_UNREACHABLE. */
-export async function findDeploymentFaults({
-  config,
-  trading,
-  deploymentCache,
-}: Pick<Context, 'config' | 'deploymentCache' | 'trading'>): Promise<Finding[]> {
+export async function findDeploymentFaults(
+  { config, trading, deploymentCache }: Pick<Context, 'config' | 'deploymentCache' | 'trading'>,
+  vaultsAndTokens: ReturnType<typeof readVaultsAndTokens>,
+): Promise<Finding[]> {
   const { findings } = await deploymentCache.getOrRead('deployment', async () => {
     const accounts = accountsOf(config)
     const facts = await readDeploymentFacts(trading, accounts)
-    const { registered } = await readVaultsAndTokens(trading)
+    const { registered } = await vaultsAndTokens
     const sources = await readPriceSources(trading, registered.tokens)
     const { payment } = config
     const isPaidHere = typeof payment === 'object' && payment.network === `eip155:${facts.chainId}`

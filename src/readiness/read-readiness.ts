@@ -1,15 +1,16 @@
 import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
-import type { Address } from 'viem'
-import { accountsWithoutRole } from '../chain/accounts-without-role.ts'
+import { type Address, hexToBigInt } from 'viem'
+import { accountsWithoutRole, roleCalls } from '../chain/accounts-without-role.ts'
 import { checkReader } from '../chain/call-service-reader.ts'
-import type { Block } from '../chain/configured-chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
 import { isHalted as isChainHalted } from '../chain/halted-chain.ts'
 import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
+import { readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { isDollar, readRestrictedTokens } from '../chain/token-restrictions.ts'
-import { vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
+import { capitalModeCalls, vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import { allNamed } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
@@ -30,8 +31,9 @@ import { presentAsOf } from '../resources/primitives.ts'
 import type { Lane, ServiceReadiness as Readiness } from '../resources/service-readiness.ts'
 import { presentRestriction } from '../resources/token.ts'
 import { compareNodes, silenceOf } from '../rpc/compare-nodes.ts'
+import { blockRequest } from '../rpc/requests.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
-import { readWatchedAccounts } from './read-watched-accounts.ts'
+import { toWatchedAccounts, watchedAccountCalls } from './watched-accounts.ts'
 
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
@@ -73,10 +75,16 @@ async function readState(context: Context) {
     relayers: config.relayerKey ? [addressOfKey(config.relayerKey)] : [],
     updaters: config.oracleUpdaterKey ? [addressOfKey(config.oracleUpdaterKey)] : [],
   }
+  const vaultsAndTokens = readVaultsAndTokens(chain)
   const read = await allNamed({
-    vaultsAndTokens: readVaultsAndTokens(chain),
-    vaultsWithPaper: vaultsWithSimulatedCapital(chain),
-    withoutRole: accountsWithoutRole(chain, accounts),
+    vaultsAndTokens,
+    rules: readTree(chain, {
+      capitalModes: capitalModeCalls(chain),
+      roles: roleCalls(chain, accounts),
+      watched: watchedAccountCalls(chain, config.watchedAccounts),
+    }),
+    // Not by a call: there go-ethereum says that gas costs nothing.
+    baseFee: Object.keys(config.watchedAccounts).length > 0 ? readBaseFee(chain) : 0n,
     registration: getRegistrationTerms(chain),
     reader: checkReader(chain),
     missing: contractsWithoutCode(chain),
@@ -90,9 +98,8 @@ async function readState(context: Context) {
     migrations: context.history.migrations().catch(undefinedIfUnavailable),
     // A database that cannot be read is a problem of its own.
     operations: context.history.pendingOperations().catch(() => undefined),
-    watched: readWatchedAccounts(chain, config.watchedAccounts, config.priorityFeeWei),
     events: config.trading && context.live.status(),
-    findings: config.trading ? findDeploymentFaults(context) : [],
+    findings: config.trading ? findDeploymentFaults(context, vaultsAndTokens) : [],
     nodes: compareNodes(chain.rpc, chain.id),
   }).catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error
@@ -103,8 +110,11 @@ async function readState(context: Context) {
     const reasons = refused.map(endpoint => `: ${endpoint.name} ${silenceOf(endpoint)}`).join('')
     throw refuse('NOT_READY', { problem: `the node cannot be reached${reasons}` }, { cause: error.cause })
   })
-  const { executors, relayers, updaters, reporters, keeper, withoutRole, nodes, watched } = read
+  const { executors, relayers, updaters, reporters, keeper, nodes } = read
   const { block, registered } = read.vaultsAndTokens
+  const { capitalModes, roles, watched } = read.rules.values
+  const withoutRole = accountsWithoutRole(accounts, roles)
+  const vaultsWithPaper = vaultsWithSimulatedCapital(capitalModes)
   const restricted = await readRestrictedTokens(chain, registered)
   const pausedVaults = registered.vaults.filter(({ tradingPaused }) => tradingPaused)
   const withoutIdle = registered.vaults.filter(({ idleAssets }) => idleAssets === 0n)
@@ -161,7 +171,7 @@ async function readState(context: Context) {
   }
   /** Whether some vault lets an agent open a position: it has idle USDC, or a track on paper. */
   const hasCapital = registered.vaults.some(
-    ({ address, idleAssets }) => idleAssets > 0n || read.vaultsWithPaper.has(address),
+    ({ address, idleAssets }) => idleAssets > 0n || vaultsWithPaper.has(address),
   )
   return {
     report,
@@ -178,9 +188,12 @@ async function readState(context: Context) {
     withoutRole,
     hasCapital,
     nodes,
-    watched,
+    watched: toWatchedAccounts(watched, read.baseFee + config.priorityFeeWei),
   }
 }
+
+const readBaseFee = async ({ rpc }: Chain) =>
+  hexToBigInt((await rpc.read(blockRequest('latest')))?.baseFeePerGas ?? '0x0')
 
 type ReadinessState = Awaited<ReturnType<typeof readState>>
 

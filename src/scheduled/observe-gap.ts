@@ -1,8 +1,8 @@
 import { encodeFunctionData, keccak256, parseAbi, stringToBytes, zeroAddress } from 'viem'
 import { sourceOf } from '../chain/carried-prices.ts'
-import type { Chain } from '../chain/configured-chain.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { priceOracle } from '../chain/contracts.ts'
-import { call, optional, readTree } from '../chain/read-tree.ts'
+import { call, optional, readTree, type ValuesOf } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { logEvent } from '../log.ts'
 
@@ -13,16 +13,33 @@ const feedAbi = parseAbi([
 ])
 const DEADLINE_SECONDS = 60n
 
+/** Returns calls that read the oracle's feed, and the last round of the one that was seen before. */
+export const feedCalls = (chain: Chain) => ({
+  feed: optional(call(priceOracle(chain), 'sequencerFeed', [])),
+  known: chain.memory.uptimeFeed,
+  round: optional(call({ address: chain.memory.uptimeFeed ?? zeroAddress, abi: feedAbi }, 'latestRoundData', [])),
+})
+
 /**
  * Records the end of a gap in the chain's blocks, from the updater's account, so that the grace period begins: any
- * account may. Where the updater posts prices, its posts do. `now` is in milliseconds.
+ * account may. Where the updater posts prices, its posts do. `seen` are the values of `feedCalls` at a block, `now` is
+ * in milliseconds.
  */
-export async function observeGap({ config, chain, updater }: Context, now: number): Promise<void> {
+export async function observeGap(
+  context: Pick<Context, 'config' | 'chain' | 'updater'>,
+  { block, values: { feed, known, round } }: { block: Block; values: ValuesOf<ReturnType<typeof feedCalls>> },
+  now: number,
+): Promise<void> {
+  const { config, chain, updater } = context
   const isProven = [...chain.memory.priceSources.byToken.keys()].some(
     token => sourceOf(chain, token).kind !== 'updater',
   )
   if (config.oracleUpdaterKey === undefined || !isProven) return
-  const { block, address, round } = await readFeed(chain)
+  const [address = zeroAddress] = feed ?? []
+  if (address !== (known ?? zeroAddress)) {
+    chain.memory.uptimeFeed = address
+    return observeGap(context, await readTree(chain, feedCalls(chain)), now)
+  }
   const [, , upSince, seenAt] = round ?? []
   // A gap that nobody has observed ends now, at every look.
   if (upSince === undefined || upSince !== seenAt) return
@@ -36,18 +53,4 @@ export async function observeGap({ config, chain, updater }: Context, now: numbe
     call: { to: address, data: encodeFunctionData({ abi: feedAbi, functionName: 'observe' }) },
   })
   if (outcome.state !== 'mined') logEvent('gap not observed', { state: outcome.state })
-}
-
-/** Reads the oracle's feed and its last round, with one call if it is the feed that was last seen. */
-async function readFeed(chain: Chain) {
-  for (;;) {
-    const address = chain.memory.uptimeFeed ?? zeroAddress
-    const { block, values } = await readTree(chain, {
-      feed: optional(call(priceOracle(chain), 'sequencerFeed', [])),
-      round: optional(call({ address, abi: feedAbi }, 'latestRoundData', [])),
-    })
-    const [named = zeroAddress] = values.feed ?? []
-    if (named === address) return { block, address, round: values.round }
-    chain.memory.uptimeFeed = named
-  }
 }

@@ -9,8 +9,8 @@ import { postOraclePrices } from '../operations/prices-refresh.ts'
 import { MAX_INDEX_LAG_SECONDS, readReadiness } from '../readiness/read-readiness.ts'
 import { checkpointSharePrices } from './checkpoint-share-prices.ts'
 import { postFeedback } from './feedback.ts'
-import { observeGap } from './observe-gap.ts'
-import { settleRequests } from './settle-requests.ts'
+import { feedCalls, observeGap } from './observe-gap.ts'
+import { queueCalls, settleRequests } from './settle-requests.ts'
 
 const MAX_CHAIN_LAG_SECONDS = 120
 /** The minute of each hour in which share prices are recorded. */
@@ -22,21 +22,28 @@ const CHECKPOINT_MINUTE = 17
  */
 export async function runSchedule(context: Context, now = Date.now()): Promise<void> {
   const isTrading = context.config.chain !== undefined && context.config.trading !== undefined
-  const refreshed = await refreshPrices(context)
-  const settled = isTrading
-    ? await settleRequests(context).catch(error => logFailure('requests failure', error) ?? undefined)
+  await refreshPrices(context)
+  const seen = isTrading
+    ? await look(context).catch(error => logFailure('chain not read', error) ?? undefined)
     : undefined
-  await logLag(context, Date.now(), settled ?? refreshed)
+  if (seen) await settleRequests(context, seen.values.queues).catch(error => logFailure('requests failure', error))
+  await logLag(context, Date.now(), seen?.block)
   const minute = Math.floor(now / 60_000)
   if (isTrading) await context.live.retryWebhookNotices(minute)
   if (isTrading) await context.live.watchForSubscribers()
   if (isTrading && minute % (CHECK_SECONDS / 60) === 0)
     await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
-  if (isTrading) await observeGap(context, now).catch(error => logFailure('gap not observed', error))
+  if (seen)
+    await observeGap(context, { block: seen.block, values: seen.values.feed }, now).catch(error =>
+      logFailure('gap not observed', error),
+    )
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)
     await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))
 }
+
+/** Reads what the parts look at every minute, with one call. Throws CHAIN_UNREACHABLE. */
+const look = ({ chain }: Context) => readTree(chain, { queues: queueCalls(chain), feed: feedCalls(chain) })
 
 /**
  * Records whether trading is possible. A state that cannot be read counts as not ready. Throws if it cannot be
@@ -72,19 +79,14 @@ export async function logLag(context: Context, now = Date.now(), known?: Block):
   }
 }
 
-/**
- * Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. Returns the block
- * whose prices it refreshed.
- */
-export async function refreshPrices(context: Context): Promise<Block | undefined> {
+/** Refreshes prices, if the deployment is configured for it. Logs a failure instead of throwing it. */
+export async function refreshPrices(context: Context): Promise<void> {
   const { chain, priceProvider, oracleUpdaterKey, respectSessions } = context.config
-  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return undefined
+  if (chain === undefined || priceProvider === undefined || oracleUpdaterKey === undefined) return
   try {
-    const { block } = await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
-    return block
+    await postOraclePrices(context, {}, { onlyOpenMarkets: respectSessions })
   } catch (error) {
     const { code, details } = error instanceof Refusal ? error.body : { code: 'INTERNAL', details: undefined }
     logEvent('price refresh failed', { code, ...(details?.problem !== undefined && { problem: `${details.problem}` }) })
-    return undefined
   }
 }

@@ -1,10 +1,10 @@
 import { type Address, encodeAbiParameters, encodeFunctionData, keccak256, zeroAddress } from 'viem'
 import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
-import type { Block, Chain } from '../chain/configured-chain.ts'
+import type { Chain } from '../chain/configured-chain.ts'
 import { mandateVault, requestQueue } from '../chain/contracts.ts'
 import { provenTokensOf, withHeldOrNewestPrices } from '../chain/newest-prices.ts'
-import { call, optional, readTree } from '../chain/read-tree.ts'
+import { call, optional, readTree, type ValuesOf } from '../chain/read-tree.ts'
 import { listedVaults, vaultListCalls } from '../chain/read-vaults-and-tokens.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -18,13 +18,17 @@ const DEADLINE_SECONDS = 60n
 /**
  * Settles the requests of each vault whose prices are newer than they are, from the updater's account: any account may.
  * A settlement is sent only if a simulation of it pays a request or passes a cancelled one. An attempt that fails is
- * logged. `timeOf` returns the present time in Unix seconds. Returns the block that it has read.
+ * logged. `seen` are the values of `queueCalls`, `timeOf` returns the present time in Unix seconds.
  */
-export async function settleRequests(context: Context, timeOf = nowAt): Promise<Block | undefined> {
-  if (context.config.oracleUpdaterKey === undefined) return undefined
+export async function settleRequests(
+  context: Context,
+  seen: ValuesOf<ReturnType<typeof queueCalls>>,
+  timeOf = nowAt,
+): Promise<void> {
+  if (context.config.oracleUpdaterKey === undefined) return
   const { chain, updater } = context
-  const { queues, block: seen } = await readWaitingQueues(chain)
-  if (queues.length === 0) return seen
+  const queues = await waitingQueues(chain, seen)
+  if (queues.length === 0) return
   const held = await Promise.all(queues.map(({ vault }) => provenTokensOf(chain, vault)))
   // The calls run in this order, so the second heads are those after the settlement.
   const { block, values } = await readTree(
@@ -53,38 +57,40 @@ export async function settleRequests(context: Context, timeOf = nowAt): Promise<
     })
     if (outcome.state !== 'mined') logEvent('requests not settled', { state: outcome.state, queue })
   }
-  return block
 }
 
-/**
- * Reads the queues in which requests wait, with one call if vaults and queues are those that were last seen. One that
- * was not may have requests.
- */
-async function readWaitingQueues(
-  chain: Chain,
-): Promise<{ queues: { vault: Address; queue: Address }[]; block: Block }> {
-  const { registryEntries, requestQueues } = chain.memory
-  const queueOf = (vault: Address) => ({
-    vault,
-    queue: optional(call(mandateVault(vault), 'requestQueue', [])),
-    known: requestQueues.get(vault),
-    heads: optional(call(requestQueue(requestQueues.get(vault) ?? zeroAddress), 'heads', [])),
-  })
-  const expected = registryEntries?.vaults ?? Object.values(chain.vaults)
-  const { block, values } = await readTree(chain, {
-    list: vaultListCalls(chain, expected),
-    queues: expected.map(queueOf),
-  })
-  const vaults = await listedVaults(chain, values.list)
-  const unread = vaults.filter(vault => !expected.includes(vault))
-  const others = unread.length === 0 ? [] : (await readTree(chain, unread.map(queueOf))).values
-  const queues = [...values.queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
+const queueOf = ({ memory: { requestQueues } }: Chain, vault: Address) => ({
+  vault,
+  queue: optional(call(mandateVault(vault), 'requestQueue', [])),
+  known: requestQueues.get(vault),
+  heads: optional(call(requestQueue(requestQueues.get(vault) ?? zeroAddress), 'heads', [])),
+})
+
+/** Returns calls that read the queues of the vaults, and the requests of those that were seen before. */
+export function queueCalls(chain: Chain) {
+  const expected = chain.memory.registryEntries?.vaults ?? Object.values(chain.vaults)
+  return { list: vaultListCalls(chain, expected), queues: expected.map(vault => queueOf(chain, vault)) }
+}
+
+/** Returns the queues in which requests wait. One that was not seen before may have requests. */
+async function waitingQueues(chain: Chain, { list, queues }: ValuesOf<ReturnType<typeof queueCalls>>) {
+  const vaults = await listedVaults(chain, list)
+  const unread = vaults.filter(vault => !queues.some(known => known.vault === vault))
+  const others =
+    unread.length === 0
+      ? []
+      : (
+          await readTree(
+            chain,
+            unread.map(vault => queueOf(chain, vault)),
+          )
+        ).values
+  return [...queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
     if (queue === zeroAddress || !vaults.includes(vault)) return []
-    requestQueues.set(vault, queue)
+    chain.memory.requestQueues.set(vault, queue)
     const [nextDeposit, deposits, nextRedemption, redemptions] = (known === queue && heads) || [0n, 1n, 0n, 1n]
     return nextDeposit < deposits || nextRedemption < redemptions ? [{ vault, queue }] : []
   })
-  return { queues, block }
 }
 
 /** Names one attempt for a queue, so that it is made once a minute at most. */

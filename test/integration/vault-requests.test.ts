@@ -7,9 +7,10 @@ import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { usdcTokenAbi } from '../../contracts-abi/usdc-token.ts'
 import { retryLatest } from '../../devnet/retry-latest.ts'
 import { workerVars } from '../../devnet/worker-vars.ts'
+import { readTree } from '../../src/chain/read-tree.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createContext } from '../../src/context.ts'
-import { settleRequests } from '../../src/scheduled/settle-requests.ts'
+import { queueCalls, settleRequests } from '../../src/scheduled/settle-requests.ts'
 import { chain, FRONTIER, newTrader, openPosition } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { call, deployment } from '../support/surfaces.ts'
@@ -25,7 +26,11 @@ const requests = async (id = 'frontier'): Promise<Body> => {
   expect({ status, body }).toMatchObject({ status: 200 })
   return body
 }
-const settle = () => settleRequests(createContext(parseConfig(vars), env))
+async function settle() {
+  const context = createContext(parseConfig(vars), env)
+  const { values } = await readTree(context.chain, queueCalls(context.chain))
+  await settleRequests(context, values)
+}
 
 const vars = workerVars(deployment)
 const updater = privateKeyToAccount(vars.ORACLE_UPDATER_PRIVATE_KEY as Hex).address
