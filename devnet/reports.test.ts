@@ -39,6 +39,7 @@ test('on signed reports a node whose newest block is old shows what a transactio
   const { feedIds } = await devnet.client.readContract({ ...oracle, functionName: 'sourceOf', args: [NVDA] })
   const payload = await signedReport(feedIds[0] ?? '0x', '191.5', reportConfig.faults + 1)
   const quiet = await startQuietNode(devnet.rpcUrl)
+  await devnet.setMining(false)
   try {
     const { chain: config } = parseConfig({ ...workerVars(devnet.deployment), RPC_URL: quiet.url })
     if (config === undefined) return expect.unreachable()
@@ -47,6 +48,7 @@ test('on signed reports a node whose newest block is old shows what a transactio
     expect(values[0]).toBe(parseUnits('191.5', 8))
     expect(carried?.reports).toEqual([payload])
   } finally {
+    await devnet.setMining(true)
     await quiet.stop()
   }
 })
