@@ -18,6 +18,9 @@ const HASHED = '/app/assets/'
 const SUBJECT = /^\/app\/(agents|vaults)\/[\w-]+$/
 /** Only files of these folders: what is deeper is a page, also if it ends in a symbol such as BRK.B. */
 const FILE = /^\/app\/(assets\/.+|[^/]+\.\w+)$/
+/** The paths of web/src/app.tsx. */
+const PAGES =
+  /^\/app(\/(vaults|leaderboard|trades|compare|owner|depositor|status)|\/(vaults|tokens|agents|intents|transactions)\/[^/]+|\/agents\/[^/]+\/positions\/[^/]+)?\/?$/
 
 /**
  * Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is
@@ -43,7 +46,7 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, context: Services, asset
 
   for (const path of ['/app', '/app/*'])
     app.get(path, pageSecurityHeaders, async c => {
-      // Every other path is a page, so that deep links and reloads work.
+      // Every other path is a page, so that deep links and reloads work; one that is unknown says so.
       const isFile = FILE.test(c.req.path)
       const response = await fetchFile(assets, c.req.raw, isFile ? c.req.path : PAGE)
       if (response === undefined) throw refuse('UNKNOWN_PATH', { path: c.req.path })
@@ -51,7 +54,8 @@ export function addPageRoutes(app: OpenAPIHono<AppEnv>, context: Services, asset
         const { path } = c.req
         // Browsers say that they navigate. Nobody sees their card, so they do not wait for it.
         const isShared = c.req.header('Sec-Fetch-Dest') !== 'document' && SUBJECT.test(path)
-        return withShareCard(response, { path, baseUrl, figure: isShared ? await figures.of(path) : undefined })
+        const page = withShareCard(response, { path, baseUrl, figure: isShared ? await figures.of(path) : undefined })
+        return PAGES.test(path) ? page : new Response(page.body, { status: 404, headers: page.headers })
       }
       if (c.req.path.startsWith(HASHED)) response.headers.set('Cache-Control', 'public, max-age=31536000, immutable')
       return response

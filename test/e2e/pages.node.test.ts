@@ -1062,6 +1062,12 @@ describe('the pages', () => {
     const unknown = await fetch(`${serviceUrl}/no/such/page`, { headers: asBrowser })
     expect(unknown.status).toBe(404)
     expect(unknown.headers.get('content-security-policy')).toBe(policy)
+    const statusOf = async (path: string) => (await fetch(`${serviceUrl}/app${path}`, { headers: asBrowser })).status
+    const lists = ['', '/', '/vaults', '/leaderboard', '/trades', '/compare', '/owner', '/depositor', '/status']
+    const ofSubjects = ['/vaults/genesis', '/tokens/BRK.B', '/agents/1/', '/agents/1/positions/1', '/intents/0x1']
+    for (const path of [...lists, ...ofSubjects, '/transactions/0x1']) expect(await statusOf(path), path).toBe(200)
+    for (const path of ['/nowhere', '/nowhere/at/all', '/agents', '/agents/1/nowhere', '/status/1'])
+      expect(await statusOf(path), path).toBe(404)
     const refused = await fetch(`${serviceUrl}/no/such/page`)
     expect(((await refused.json()) as { code: string }).code).toBe('UNKNOWN_PATH')
     const { page: start, problems } = await openPage(browser)
