@@ -873,6 +873,35 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the page of an agent with 400 positions shows and reads ten of them at a time', async () => {
+    const holder = await register(3, 'Holder of many', 'frontier')
+    await trade(holder, 'open', { symbol: 'META', usdcAmount: '60', exits: '-900:10000' })
+    const { page, problems } = await openPage(browser)
+    const read = new Set<string>()
+    await page.route('**/agents/*/positions', async route => {
+      if (route.request().resourceType() === 'document') return route.fallback()
+      const { positions, ...rest } = await (await route.fetch()).json()
+      const copies = Array.from({ length: 400 }, (_, index) => ({ ...positions[0], positionId: `${1_000 + index}` }))
+      await route.fulfill({ json: { ...rest, positions: copies } })
+    })
+    await page.route('**/positions/*/automation', route => {
+      read.add(route.request().url())
+      return route.fulfill({ status: 404, json: { error: 'It is made up.', code: 'POSITION_NOT_FOUND' } })
+    })
+    await page.goto(`${serviceUrl}/app/agents/${holder.agentId}`)
+    const open = page.getByRole('region', { name: 'Open positions' })
+    await open.getByText('400 open').waitFor()
+    await expect.poll(() => read.size).toBe(10)
+    expect(await open.getByRole('article').count()).toBe(10)
+    await open.getByRole('button', { name: 'Next' }).click()
+    await open.getByRole('article', { name: 'position 1010' }).waitFor()
+    expect(await open.getByRole('article').count()).toBe(10)
+    await expect.poll(() => read.size).toBe(20)
+    expect(problems).toEqual([])
+    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
+    await page.context().close()
+  })
+
   it('the pages read a chart with the arrow keys', async () => {
     const { page, problems } = await openPage(browser)
     await page.goto(`${serviceUrl}/app/agents/${agent.agentId}`)

@@ -4,6 +4,7 @@ import type { Level } from '../../parts/chart.tsx'
 import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { Ladder, ladderRules } from '../../parts/ladder.tsx'
 import { levelsOfOrders, useOpenOrders } from '../../parts/orders.tsx'
+import { Pages, useListPage } from '../../parts/pages.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
@@ -12,19 +13,32 @@ import { StalePrice } from '../vault/market-hours.tsx'
 
 type Position = Schema['AgentPosition']
 
-/** The open positions of an agent, each with its ladder against entry and price. */
+/** Each position that is shown is a read of its own. */
+const PAGE_SIZE = 10
+
+/** The open positions of an agent, each with its ladder against entry and price, a page at a time. */
 export function OpenPositions({ agentId, positions }: { agentId: string; positions: Position[] }) {
   const orders = useOpenOrders(positions.length > 0 ? agentId : undefined)
+  const page = useListPage('open')
+  const given = Number(page.cursor ?? 0)
+  const [start, end] = positions[given] ? [given, given + PAGE_SIZE] : [0, PAGE_SIZE]
   if (positions.length === 0)
     return <Empty title="No open position.">A position appears here in the block in which the agent opens it.</Empty>
   return (
-    <ul class="positions">
-      {positions.map(position => (
-        <li key={position.positionId}>
-          <OpenPosition agentId={agentId} position={position} orders={levelsOfOrders(orders.data?.orders, position)} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul class="positions">
+        {positions.slice(start, end).map(position => (
+          <li key={position.positionId}>
+            <OpenPosition
+              agentId={agentId}
+              position={position}
+              orders={levelsOfOrders(orders.data?.orders, position)}
+            />
+          </li>
+        ))}
+      </ul>
+      <Pages page={page} nextCursor={end < positions.length ? `${end}` : null} labels={['Previous', 'Next']} />
+    </>
   )
 }
 
