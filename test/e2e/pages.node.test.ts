@@ -873,6 +873,21 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('the page of a replaced transaction says so, and leads to the one that took its nonce', async () => {
+    const { page, problems } = await openPage(browser)
+    await page.route(`**/transactions/${transactionHash}`, async route => {
+      if (route.request().resourceType() === 'document') return route.fallback()
+      const { from, to } = await (await route.fetch()).json()
+      await route.fulfill({ json: { transactionHash, status: 'pending', from, to, replacedBy: zeroHash } })
+    })
+    await page.goto(`${serviceUrl}/app/transactions/${transactionHash}`)
+    const link = page.getByRole('link', { name: 'Another transaction took its nonce.' })
+    expect(await link.getAttribute('href')).toBe(`/app/transactions/${zeroHash}`)
+    expect(await page.getByText('pending', { exact: true }).count()).toBe(0)
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('the page of an agent with 400 positions shows and reads ten of them at a time', async () => {
     const holder = await register(3, 'Holder of many', 'frontier')
     await trade(holder, 'open', { symbol: 'META', usdcAmount: '60', exits: '-900:10000' })

@@ -17,7 +17,12 @@ type Transaction = Schema['TransactionStatus']
 
 const POLL_MS = 3_000
 const MAX_PAGE = 100
-const NAMES = { pending: 'pending', success: 'executed', reverted: 'reverted' }
+const STATES = {
+  replaced: ['bad', 'replaced'],
+  pending: ['quiet', 'pending'],
+  success: ['good', 'executed'],
+  reverted: ['bad', 'reverted'],
+} as const
 
 /** One transaction: whether it is included, and what became of it. */
 export function TransactionPage({ params: { hash = '' } }: PageProps) {
@@ -34,13 +39,7 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
           <PageTitle
             kicker={`Transaction ${shortened(transaction.transactionHash)}`}
             title={titleOf(block === undefined ? [] : trades, transaction, contract)}
-            aside={
-              <Badge
-                tone={transaction.status === 'success' ? 'good' : transaction.status === 'reverted' ? 'bad' : 'quiet'}
-              >
-                {NAMES[transaction.status]}
-              </Badge>
-            }
+            aside={<State of={transaction} />}
           />
           {trades && trades.length > 0 && (
             <Panel title="What it did" flush>
@@ -64,11 +63,6 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
                 <strong>{transaction.error.message}</strong>
                 <p class="fine hex">{transaction.error.code}</p>
               </div>
-            )}
-            {transaction.replacedBy && (
-              <p class="prose">
-                It was replaced by <a href={`/app/transactions/${transaction.replacedBy}`}>another transaction</a>.
-              </p>
             )}
           </Panel>
           <Panel
@@ -94,6 +88,11 @@ export function TransactionPage({ params: { hash = '' } }: PageProps) {
       )}
     </WhenReady>
   )
+}
+
+function State({ of: { status, replacedBy } }: { of: Transaction }) {
+  const [tone, name] = STATES[replacedBy === undefined ? status : 'replaced']
+  return <Badge tone={tone}>{name}</Badge>
 }
 
 /** The trades of a transaction, from the list of all trades from its block on, page by page; undefined at first. */
@@ -131,7 +130,7 @@ const TRADE_COLUMNS: Column<Schema['FeedTrade']>[] = [
   ...tradeColumns<Schema['FeedTrade']>({ agentIdOf: ({ agentId }) => agentId }),
 ]
 
-function stepsOf({ status, blockNumber, blockTimestamp, confirmations }: Transaction): Step[] {
+function stepsOf({ status, replacedBy, blockNumber, blockTimestamp, confirmations }: Transaction): Step[] {
   const count = Number(confirmations ?? 0)
   const block = (
     <>
@@ -140,6 +139,15 @@ function stepsOf({ status, blockNumber, blockTimestamp, confirmations }: Transac
     </>
   )
   const sent: Step = { name: 'sent', text: 'A node knows it.', state: status === 'pending' ? 'current' : 'done' }
+  if (replacedBy !== undefined)
+    return [
+      { ...sent, state: 'done' },
+      {
+        name: 'replaced',
+        text: <a href={`/app/transactions/${replacedBy}`}>Another transaction took its nonce.</a>,
+        state: 'failed',
+      },
+    ]
   if (status === 'pending') return [sent, { name: 'included', text: 'Not in a block yet.', state: 'ahead' }]
   if (status === 'reverted') return [sent, { name: 'reverted', text: block, state: 'failed' }]
   return [
