@@ -234,6 +234,31 @@ describe('visitors of the pages', () => {
     await page.context().close()
   })
 
+  it('visitors who use the keyboard keep the focus near a button that goes away', async () => {
+    const { page, problems } = await openPage(browser)
+    await injectWallet(page, deployment.accounts.depositor, deployment)
+    const press = async (name: string | RegExp) => {
+      await page.getByRole('button', { name }).first().focus()
+      await page.keyboard.press('Enter')
+    }
+    const focus = () => page.evaluate<string>('document.activeElement.innerText.split(/\\n/)[0]')
+    await page.goto(`${serviceUrl}/app/depositor?vault=frontier`)
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    await press(`Connect ${WALLET_NAME}`)
+    await page.getByText('connected', { exact: true }).waitFor()
+    await expect.poll(focus).toBe('Wallet')
+    await press('Disconnect')
+    await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).waitFor()
+    await expect.poll(focus).toBe('Wallet')
+    await page.goto(`${serviceUrl}/app/compare?agents=${agent.agentId}`)
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    await press(/^Remove/)
+    await page.getByText('Which agents?').waitFor()
+    await expect.poll(focus).not.toBe('Skip to the content')
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
   it('visitors on a phone find the deposit first, and jump to the parts of a long page', async () => {
     const phone = { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true }
     const { page, problems } = await openPage(browser, phone)

@@ -39,6 +39,24 @@ export function useHeadingFocus(heading: RefObject<HTMLElement | null>): void {
   }, [])
 }
 
+/** Moves the focus of an element that is removed or disabled to the part of the page around it. */
+function keepFocus() {
+  let path: Element[] = []
+  document.addEventListener('focusin', ({ target }) => {
+    path = []
+    for (let each = target as Element | null; each; each = each.parentElement) path.push(each)
+  })
+  const observer = new MutationObserver(() => {
+    const [last, ...around] = path
+    if (document.activeElement !== document.body || !last || (last.isConnected && !last.matches(':disabled'))) return
+    const next = around.find(each => each.isConnected && each.matches('section, dialog, main'))
+    if (!(next instanceof HTMLElement)) return
+    next.tabIndex = -1
+    next.focus({ preventScroll: true })
+  })
+  observer.observe(document.body, { subtree: true, childList: true, attributeFilter: ['disabled'] })
+}
+
 const SETTLE_MS = 100
 const MAX_RESTORE_MS = 3_000
 let settling: ReturnType<typeof setTimeout> | undefined
@@ -73,6 +91,7 @@ const isPage = (path: string) => path === '/' || path === '/app' || path.startsW
 export function startRouter(): void {
   window.history.scrollRestoration = 'manual'
   restoreOffset()
+  keepFocus()
   window.addEventListener('popstate', () => {
     arrive(window.location.pathname + window.location.search)
     restoreOffset()
