@@ -5,7 +5,7 @@ import { useRead } from '../data/use-read.ts'
 import { isAgentId } from '../format/agent-id.ts'
 import { formatBps, withSign } from '../format/amounts.ts'
 import type { PageProps } from '../page-props.ts'
-import { Chart } from '../parts/chart.tsx'
+import { Chart, PointTable } from '../parts/chart.tsx'
 import { DAY_SECONDS } from '../parts/chart-range.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Percent, Usdc } from '../parts/figures.tsx'
@@ -152,34 +152,15 @@ function ReturnChart({ agents, period, onPeriod }: ReturnChartProps) {
         )
       }}
       table={() => (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Time</th>
-              {agents.map(agent => (
-                <th key={agent.agentId} scope="col" class="right">
-                  #{agent.agentId}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {times
-              .map((time, at) => (
-                <tr key={time}>
-                  <td>
-                    <Time value={time} />
-                  </td>
-                  {agents.map(({ agentId }, index) => (
-                    <td key={agentId} class="right">
-                      <Percent bps={truncated(values[index]?.[at])} signed />
-                    </td>
-                  ))}
-                </tr>
-              ))
-              .reverse()}
-          </tbody>
-        </table>
+        <PointTable
+          points={times.map((time, at) => ({ timestamp: `${time}`, at }))}
+          columns={Object.fromEntries(
+            agents.map(({ agentId }, index) => [
+              `#${agentId}`,
+              ({ at }: { at: number }) => <Percent bps={truncated(values[index]?.[at])} signed />,
+            ]),
+          )}
+        />
       )}
     />
   )
