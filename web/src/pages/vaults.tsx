@@ -3,7 +3,7 @@ import { useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count, Percent, Price, Usdc } from '../parts/figures.tsx'
-import { PageTitle, Panel } from '../parts/panel.tsx'
+import { Figures, PageTitle, Panel } from '../parts/panel.tsx'
 import { Empty, Placeholder, WhenReady } from '../parts/states.tsx'
 import { Badge } from '../parts/text.tsx'
 import { MarketHours, StalePrice } from './vault/market-hours.tsx'
@@ -132,41 +132,36 @@ export function VaultFigures({ vault }: VaultProps) {
   const { data: stats } = read
   const idleBps = shareBps(vault.idleAssets, vault.totalAssets)
   return (
-    <dl class="figures">
-      <div>
-        <dt>Assets</dt>
-        <dd>
-          <Usdc value={vault.totalAssets} />
-        </dd>
-      </div>
-      <div>
-        <dt>Share price</dt>
-        <dd>{stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder of={read} />}</dd>
-      </div>
-      <div>
-        <dt>Idle</dt>
-        <dd>
-          <Usdc value={vault.idleAssets} />
-        </dd>
-        <dd class="note">
-          <Percent bps={idleBps} fraction={1} /> of the assets
-        </dd>
-      </div>
-      <div>
-        <dt>Agents</dt>
-        <dd>{stats ? <span class="num">{stats.agents.total}</span> : <Placeholder of={read} />}</dd>
-        {stats && (
-          <dd class="note">
-            {stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName.toLowerCase()}`).join(', ') ||
-              'none yet'}
-          </dd>
-        )}
-      </div>
-      <div>
-        <dt>Holdings</dt>
-        <dd>{stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder of={read} />}</dd>
-      </div>
-    </dl>
+    <Figures
+      items={[
+        { label: 'Assets', value: <Usdc value={vault.totalAssets} /> },
+        {
+          label: 'Share price',
+          value: stats ? <Usdc value={stats.sharePriceUsdc} fraction={6} /> : <Placeholder of={read} />,
+        },
+        {
+          label: 'Idle',
+          value: <Usdc value={vault.idleAssets} />,
+          note: (
+            <>
+              <Percent bps={idleBps} fraction={1} /> of the assets
+            </>
+          ),
+        },
+        {
+          label: 'Agents',
+          value: stats ? <span class="num">{stats.agents.total}</span> : <Placeholder of={read} />,
+          note:
+            stats &&
+            (stats.agents.byStatus.map(({ statusName, count }) => `${count} ${statusName.toLowerCase()}`).join(', ') ||
+              'none yet'),
+        },
+        {
+          label: 'Holdings',
+          value: stats ? <Count value={stats.deployed.length} one="token" /> : <Placeholder of={read} />,
+        },
+      ]}
+    />
   )
 }
 

@@ -42,9 +42,9 @@ export const JumpLinks = ({ titles }: { titles: string[] }) => (
 
 type Figure = { label: string; value: ComponentChildren; note?: ComponentChildren }
 
-/** A row of headline figures. */
-export const Figures = ({ items }: { items: Figure[] }) => (
-  <dl class="figures">
+/** A row of figures: headlines, unless `look` names another class. */
+export const Figures = ({ items, look = 'figures' }: { items: Figure[]; look?: string }) => (
+  <dl class={look}>
     {items.map(({ label, value, note }) => (
       <div key={label}>
         <dt>{label}</dt>

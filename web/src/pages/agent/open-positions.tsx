@@ -5,6 +5,7 @@ import { Percent, Price, Usdc } from '../../parts/figures.tsx'
 import { Ladder, ladderRules } from '../../parts/ladder.tsx'
 import { levelsOfOrders, useOpenOrders } from '../../parts/orders.tsx'
 import { Pages, useListPage } from '../../parts/pages.tsx'
+import { Figures } from '../../parts/panel.tsx'
 import { Empty } from '../../parts/states.tsx'
 import { Badge, CapitalMode } from '../../parts/text.tsx'
 import { Time } from '../../parts/times.tsx'
@@ -66,32 +67,22 @@ function OpenPosition({ agentId, position, orders }: OpenPositionProps) {
         <StalePrice isStale={isStale} market={automation?.market} />
         {automation?.ownerClose && <Badge tone="bad">closing for the owner</Badge>}
       </div>
-      <dl class="position-figures">
-        <div>
-          <dt>Cost</dt>
-          <dd>
-            <Usdc value={position.usdcCostBasis} />
-          </dd>
-        </div>
-        <div>
-          <dt>Entry</dt>
-          <dd>
-            <Price usd={`${Number(position.entryPriceUsdc) / 1e6}`} />
-          </dd>
-        </div>
-        <div>
-          <dt>Unrealized</dt>
-          <dd>
-            <Usdc value={position.unrealizedPnlUsdc} signed /> <Percent bps={position.derived.returnBps} signed />
-          </dd>
-        </div>
-        <div>
-          <dt>Opened</dt>
-          <dd>
-            <Time value={position.openedAt} />
-          </dd>
-        </div>
-      </dl>
+      <Figures
+        look="position-figures"
+        items={[
+          { label: 'Cost', value: <Usdc value={position.usdcCostBasis} /> },
+          { label: 'Entry', value: <Price usd={`${Number(position.entryPriceUsdc) / 1e6}`} /> },
+          {
+            label: 'Unrealized',
+            value: (
+              <>
+                <Usdc value={position.unrealizedPnlUsdc} signed /> <Percent bps={position.derived.returnBps} signed />
+              </>
+            ),
+          },
+          { label: 'Opened', value: <Time value={position.openedAt} /> },
+        ]}
+      />
       <Ladder
         entryPriceUsdc={position.entryPriceUsdc}
         rules={ladderRules(position)}

@@ -1,6 +1,7 @@
 import type { Schema } from '../../data/client.ts'
 import { type Reading, useRead } from '../../data/use-read.ts'
 import { Count, Percent, Usdc } from '../../parts/figures.tsx'
+import { Figures } from '../../parts/panel.tsx'
 import { Sparkline } from '../../parts/sparkline.tsx'
 import { Empty, Failure, Loading } from '../../parts/states.tsx'
 import { CapitalMode, Untrusted } from '../../parts/text.tsx'
@@ -57,26 +58,14 @@ function Leader({ entry }: { entry: Schema['LeaderboardEntry'] }) {
           Equity by the hour since <Time value={all[0].timestamp} />
         </p>
       )}
-      <dl class="leader-figures">
-        <div>
-          <dt>Profit</dt>
-          <dd>
-            <Usdc value={pnlUsdc} signed />
-          </dd>
-        </div>
-        <div>
-          <dt>Drawdown</dt>
-          <dd>
-            <Percent ppm={drawdownPpm} />
-          </dd>
-        </div>
-        <div>
-          <dt>Activity</dt>
-          <dd>
-            <Count value={trades} one="trade" />
-          </dd>
-        </div>
-      </dl>
+      <Figures
+        look="leader-figures"
+        items={[
+          { label: 'Profit', value: <Usdc value={pnlUsdc} signed /> },
+          { label: 'Drawdown', value: <Percent ppm={drawdownPpm} /> },
+          { label: 'Activity', value: <Count value={trades} one="trade" /> },
+        ]}
+      />
     </>
   )
 }
