@@ -94,11 +94,13 @@ export function IntentPage({ params: { digest = '' } }: PageProps) {
             />
           </Panel>
           <Panel title="Attempts" flush>
-            {intent.attempts.length === 0 ? (
-              <Empty title="No transaction was signed for it." />
-            ) : (
-              <AttemptTable attempts={intent.attempts} />
-            )}
+            <DataTable
+              label="Attempts"
+              columns={ATTEMPT_COLUMNS}
+              rows={intent.attempts}
+              keyOf={({ transactionHash }) => transactionHash}
+              empty={<Empty title="No transaction was signed for it." />}
+            />
           </Panel>
         </>
       )}
@@ -171,12 +173,3 @@ const ATTEMPT_COLUMNS: Column<Schema['Attempt']>[] = [
   { head: 'State', part: 'lead', cell: ({ state }) => state },
   { head: 'Sent', cell: ({ sentAt }) => <Time value={sentAt} withSeconds /> },
 ]
-
-const AttemptTable = ({ attempts }: { attempts: Schema['Attempt'][] }) => (
-  <DataTable
-    label="Attempts"
-    columns={ATTEMPT_COLUMNS}
-    rows={attempts}
-    keyOf={({ transactionHash }) => transactionHash}
-  />
-)

@@ -89,7 +89,9 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
           </Panel>
           <Panel title="Tokens" flush>
             <WhenReady resource={tokens} what="the tokens" lines={6}>
-              {({ tokens }) => <TokenTable tokens={tokens} />}
+              {({ tokens }) => (
+                <DataTable label="Tokens" columns={TOKEN_COLUMNS} rows={tokens} keyOf={({ address }) => address} />
+              )}
             </WhenReady>
           </Panel>
           <Panel
@@ -105,7 +107,17 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
             <WhenReady resource={agents} what="the agents">
               {({ agents, nextCursor }) => (
                 <>
-                  <AgentTable agents={agents} />
+                  <DataTable
+                    label="Agents"
+                    columns={AGENT_COLUMNS}
+                    rows={agents}
+                    keyOf={({ agentId }) => agentId}
+                    empty={
+                      <Empty title="No agent trades here yet.">
+                        Agents register over the API; <a href="/">the start page</a> says how.
+                      </Empty>
+                    }
+                  />
                   <Pages page={page} nextCursor={nextCursor} />
                 </>
               )}
@@ -306,10 +318,6 @@ const TOKEN_COLUMNS: Column<Schema['Token']>[] = [
   },
 ]
 
-const TokenTable = ({ tokens }: { tokens: Schema['Token'][] }) => (
-  <DataTable label="Tokens" columns={TOKEN_COLUMNS} rows={tokens} keyOf={({ address }) => address} />
-)
-
 type ListedAgent = Schema['AgentList']['agents'][number]
 
 const AGENT_COLUMNS: Column<ListedAgent>[] = [
@@ -323,17 +331,6 @@ const AGENT_COLUMNS: Column<ListedAgent>[] = [
   { head: 'Owner', cell: ({ agent }) => <Address value={agent.owner} /> },
   { head: 'Registered', cell: ({ agent }) => <Time value={agent.createdAt} /> },
 ]
-
-/** Agents with their track and status. */
-function AgentTable({ agents }: { agents: ListedAgent[] }) {
-  if (agents.length === 0)
-    return (
-      <Empty title="No agent trades here yet.">
-        Agents register over the API; <a href="/">the start page</a> says how.
-      </Empty>
-    )
-  return <DataTable label="Agents" columns={AGENT_COLUMNS} rows={agents} keyOf={({ agentId }) => agentId} />
-}
 
 export const AgentStatus = ({ name }: { name: string }) => (
   <Badge tone={name === 'Active' ? 'good' : name === 'Suspended' || name === 'Failed' ? 'bad' : 'quiet'}>

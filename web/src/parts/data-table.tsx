@@ -26,6 +26,8 @@ type DataTableProps<Row> = {
   rows: Row[]
   keyOf: (row: Row) => string
   isChosen?: (row: Row) => boolean
+  /** What stands in place of a table without rows. */
+  empty?: ComponentChildren
 }
 
 /** Roles that the elements have anyway: some browsers drop a table's roles if its rows are laid out as cards. */
@@ -68,7 +70,10 @@ function useCards(frame: RefObject<HTMLElement | null>, rows: unknown): boolean 
  * A table that turns its rows into cards where it has no room, and then shows the first ones until the reader asks for
  * all.
  */
-export function DataTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
+export const DataTable = <Row,>({ empty, ...props }: DataTableProps<Row>) =>
+  empty !== undefined && props.rows.length === 0 ? empty : <RowTable {...props} />
+
+function RowTable<Row>({ label, columns, rows, keyOf, isChosen }: DataTableProps<Row>) {
   const [isWhole, setWhole] = useState(false)
   const frame = useRef<HTMLDivElement>(null)
   const isInCards = useCards(frame, rows)

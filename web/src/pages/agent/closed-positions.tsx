@@ -18,16 +18,13 @@ export function ClosedPositions({ agentId }: { agentId: string }) {
     <WhenReady resource={useLatest(closed)} what="the closed positions">
       {({ positions, nextCursor }) => (
         <>
-          {positions.length === 0 ? (
-            <Empty title="No closed position yet." />
-          ) : (
-            <DataTable
-              label="Closed positions"
-              columns={columnsOf(agentId)}
-              rows={positions}
-              keyOf={({ positionId }) => positionId}
-            />
-          )}
+          <DataTable
+            label="Closed positions"
+            columns={columnsOf(agentId)}
+            rows={positions}
+            keyOf={({ positionId }) => positionId}
+            empty={<Empty title="No closed position yet." />}
+          />
           <Pages page={page} nextCursor={nextCursor} />
         </>
       )}

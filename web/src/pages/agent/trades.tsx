@@ -23,16 +23,13 @@ export function Trades({ agentId, positionId, symbol }: TradesProps) {
     <WhenReady resource={useLatest(trades)} what="the trades" lines={5}>
       {({ trades, nextCursor }) => (
         <>
-          {trades.length === 0 ? (
-            <Empty title="No trade yet.">Each trade appears here with the transaction that made it.</Empty>
-          ) : (
-            <DataTable
-              label="Trades"
-              columns={tradeColumns({ agentIdOf: () => agentId, isOfOne: positionId !== undefined })}
-              rows={trades}
-              keyOf={({ id }) => id}
-            />
-          )}
+          <DataTable
+            label="Trades"
+            columns={tradeColumns({ agentIdOf: () => agentId, isOfOne: positionId !== undefined })}
+            rows={trades}
+            keyOf={({ id }) => id}
+            empty={<Empty title="No trade yet.">Each trade appears here with the transaction that made it.</Empty>}
+          />
           <Pages page={page} nextCursor={nextCursor} />
         </>
       )}

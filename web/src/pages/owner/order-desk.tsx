@@ -47,18 +47,15 @@ export function OrderDesk({ control }: Props) {
     <Panel title="Orders" aside={open.data && <span class="fine num">{open.data.orders.length} open</span>}>
       <div class="stack">
         <WhenReady resource={open} what="the orders" lines={1}>
-          {({ orders }) =>
-            orders.length === 0 ? (
-              <p class="fine">No order waits.</p>
-            ) : (
-              <DataTable
-                label="Open orders"
-                columns={[ORDER, WAITS, ...(isSigner ? [cancel] : [])]}
-                rows={orders}
-                keyOf={({ orderId }) => orderId}
-              />
-            )
-          }
+          {({ orders }) => (
+            <DataTable
+              label="Open orders"
+              columns={[ORDER, WAITS, ...(isSigner ? [cancel] : [])]}
+              rows={orders}
+              keyOf={({ orderId }) => orderId}
+              empty={<p class="fine">No order waits.</p>}
+            />
+          )}
         </WhenReady>
         {ending.map(order => (
           <SignedAction
