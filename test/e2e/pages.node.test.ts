@@ -1075,6 +1075,32 @@ describe('the pages', () => {
     await page.context().close()
   })
 
+  it('a page that cannot use a response says so, and recovers once it reads another', async () => {
+    const { page } = await openPage(browser)
+    const broken = page.getByRole('alert').filter({ hasText: 'cannot be shown.' })
+    const isRead = ({ pathname }: URL) => pathname === '/' || /^\/(vaults|agents|leaderboard)\b/.test(pathname)
+    const replace = () =>
+      page.route(isRead, route =>
+        route.request().resourceType() === 'document' ? route.fallback() : route.fulfill({ json: {} }),
+      )
+    for (const path of ['/', `/app/agents/${agent.agentId}`]) {
+      await page.goto(serviceUrl + path)
+      await page.getByText('Live', { exact: true }).waitFor()
+      await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await replace()
+      await page.evaluate(setVisibility('hidden'))
+      await page.evaluate(setVisibility('visible')) // reads everything again
+      await broken.first().getByRole('button', { name: 'Reload' }).waitFor()
+      await page.reload()
+      await broken.first().waitFor()
+      await page.unroute(isRead)
+      await broken.first().waitFor({ state: 'detached' })
+      await page.locator('.figures').first().waitFor()
+      expect(await broken.count()).toBe(0)
+    }
+    await page.context().close()
+  })
+
   if (inject('isLong'))
     it('the pages notice within fifteen seconds that the network has fallen silent', async () => {
       const { page } = await openPage(browser)

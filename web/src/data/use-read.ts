@@ -16,6 +16,9 @@ type State<T> = Omit<Reading<T>, 'reload'> & { key: string | undefined }
 const MAX_CACHED = 60
 const cache = new Map<string, { data: unknown; readAt: number }>()
 
+/** Drops what was read, because something in it cannot be shown. */
+export const forgetReads = (): void => cache.clear()
+
 function remember(key: string, data: unknown, readAt: number) {
   cache.delete(key)
   cache.set(key, { data, readAt })
@@ -23,7 +26,7 @@ function remember(key: string, data: unknown, readAt: number) {
   if (cache.size > MAX_CACHED && oldest !== undefined) cache.delete(oldest)
 }
 
-const POLL_MS = 15_000
+export const POLL_MS = 15_000
 /** After a read that did not reach the service or the chain. */
 const RETRY_MS = 5_000
 

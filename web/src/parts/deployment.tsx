@@ -1,45 +1,27 @@
-import { type ComponentChildren, createContext } from 'preact'
+import type { ComponentChildren } from 'preact'
+import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useRead } from '../data/use-read.ts'
 
-type Deployment = {
-  explorer: string | undefined
-  node: string | undefined
-  chainId: number | undefined
-  chainName: string | undefined
-  docs: string | undefined
-  contracts: Record<string, string>
-  features: Schema['Discovery']['features'] | undefined
-}
-
-const none: Deployment = {
-  explorer: undefined,
-  node: undefined,
-  chainId: undefined,
-  chainName: undefined,
-  docs: undefined,
-  contracts: {},
-  features: undefined,
-}
-const Context = createContext<Deployment>(none)
+const Context = createContext<Partial<Schema['Discovery']>>({})
 
 /** Returns what the service says about itself; empty until it has responded. */
-export const useDeployment = (): Deployment => useContext(Context)
-
-const HOUR_MS = 3_600_000
+export function useDeployment() {
+  const { links, chainId, chainName, contracts = {}, features } = useContext(Context)
+  return {
+    explorer: links?.explorer ?? undefined,
+    node: links?.node ?? undefined,
+    docs: links?.docs ?? undefined,
+    chainId: chainId ?? undefined,
+    chainName: chainName ?? undefined,
+    contracts: contracts as Record<string, string>,
+    features,
+  }
+}
 
 /** Provides the facts of the deployment to the pages. */
 export function DeploymentProvider({ children }: { children: ComponentChildren }) {
-  const { data } = useRead('getDiscovery', {}, { pollMs: HOUR_MS })
-  const value = data && {
-    explorer: data.links.explorer ?? undefined,
-    node: data.links.node ?? undefined,
-    chainId: data.chainId ?? undefined,
-    chainName: data.chainName ?? undefined,
-    docs: data.links.docs ?? undefined,
-    contracts: data.contracts,
-    features: data.features,
-  }
-  return <Context.Provider value={value ?? none}>{children}</Context.Provider>
+  const { data } = useRead('getDiscovery', {}, { pollMs: 120_000 })
+  return <Context.Provider value={data ?? {}}>{children}</Context.Provider>
 }
