@@ -1044,25 +1044,37 @@ describe('the pages', () => {
     await page.context().close()
   })
 
-  it('the pages say once that the chain cannot be read and of when their figures are, and recover', async () => {
+  const failureOf = (code: string) => ({ error: 'It failed.', code, remedy: 'Try again.', retryable: true })
+  it.each([
+    ['The service cannot read the chain.', { status: 502, json: failureOf('CHAIN_UNREACHABLE') }],
+    ['The service cannot read its index of past trades.', { status: 503, json: failureOf('HISTORY_UNAVAILABLE') }],
+    [
+      'The service limits how often this address may read.',
+      { status: 429, headers: { 'retry-after': '2' }, json: failureOf('RATE_LIMITED') },
+    ],
+    ['Stale: no connection to the service', { status: 503, contentType: 'text/html', body: '<h1>Unavailable</h1>' }],
+    ['Stale: no connection to the service', { contentType: 'application/json', body: '{"vaults":[{' }],
+  ])('the pages say once: "%s", and of when their figures are, and recover', async (text, response) => {
     const { page } = await openPage(browser)
     const notice = page.getByRole('alert')
     const isRead = ({ pathname }: URL) => /^\/(vaults|agents|tokens|trades|leaderboard)\b/.test(pathname)
-    const json = { error: 'No node responds.', code: 'CHAIN_UNREACHABLE', remedy: 'Try again.', retryable: true }
-    for (const path of ['/', '/app/vaults/frontier', `/app/agents/${agent.agentId}`]) {
+    for (const path of ['/', `/app/agents/${agent.agentId}`]) {
       await page.goto(serviceUrl + path)
       await page.getByText('Live', { exact: true }).waitFor()
       await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+      await page.route(isRead, route => route.fulfill(response))
       const figures = await page.locator('.figures').first().innerText()
-      await page.route(isRead, route => route.fulfill({ status: 502, json }))
       await page.evaluate(setVisibility('hidden'))
       await page.evaluate(setVisibility('visible')) // reads everything again
-      await notice.filter({ hasText: /The service cannot read the chain. Figures are of \d/ }).waitFor()
+      await notice
+        .filter({ hasText: text })
+        .filter({ hasText: /Figures are of \d/ })
+        .waitFor()
       expect(await notice.count()).toBe(1)
       expect(await page.getByText('Not read since').count()).toBe(0)
       expect(await page.locator('.figures').first().innerText()).toBe(figures)
       await page.reload()
-      await notice.filter({ hasText: 'The service cannot read the chain.' }).waitFor()
+      await notice.filter({ hasText: text }).waitFor()
       await page
         .getByText(/^Could not read .+ yet\.$/)
         .first()
@@ -1072,6 +1084,36 @@ describe('the pages', () => {
       await page.locator('.figures').first().waitFor()
       await notice.waitFor({ state: 'detached' })
     }
+    await page.context().close()
+  })
+
+  it('the pages say that the index is behind the chain until it is not', async () => {
+    const { page, problems } = await openPage(browser)
+    const notice = page.getByRole('alert').filter({ hasText: 'The index of past trades is behind the chain.' })
+    await page.route('**/leaderboard?*', async route => {
+      if (route.request().resourceType() === 'document') return route.fallback()
+      await route.fulfill({ json: { ...(await (await route.fetch()).json()), lagBlocks: 900 } })
+    })
+    await page.goto(`${serviceUrl}/app/leaderboard?period=all`)
+    await notice.waitFor()
+    await page.unrouteAll({ behavior: 'ignoreErrors' })
+    await notice.waitFor({ state: 'detached' })
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('the pages read a service that limits them no sooner than it asks for', async () => {
+    const { page } = await openPage(browser)
+    const readAt: number[] = []
+    const isVaults = ({ pathname }: URL) => pathname === '/vaults'
+    await page.route(isVaults, route => {
+      readAt.push(Date.now())
+      return route.fulfill({ status: 429, headers: { 'retry-after': '8' }, json: failureOf('RATE_LIMITED') })
+    })
+    await page.goto(`${serviceUrl}/app/vaults`)
+    await expect.poll(() => readAt.length).toBe(2)
+    const [first = 0, second = 0] = readAt
+    expect(second - first).toBeGreaterThanOrEqual(8_000)
     await page.context().close()
   })
 

@@ -12,32 +12,37 @@ export const connection = createStore<Connection>({ state: 'off', since: 0 })
 export const lastReorg = createStore<Reorg | undefined>(undefined)
 /** What has happened since the last batch; the page reads again what it touches. */
 export const changes = createStore<readonly Change[]>([])
-/**
- * What some reads of the page do not reach: the service, or the chain behind it. `readAt` is in milliseconds: of the
- * oldest figures that stay in view.
- */
-export type Outage = { of: 'service' | 'chain'; readAt?: number | undefined }
+/** Why many reads fail or are old, from the worst. */
+const OUTAGES = ['service', 'limit', 'chain', 'index', 'lag'] as const
+/** `readAt` is in milliseconds: of the oldest figures that stay in view. */
+export type Outage = { of: (typeof OUTAGES)[number]; readAt?: number | undefined }
 export const outage = createStore<Outage | undefined>(undefined)
 const failing = new Map<string, Outage>()
 
-const OUTAGES: Record<string, Outage['of']> = {
+const OUTAGE_OF: Record<string, Outage['of']> = {
   NETWORK_ERROR: 'service',
+  RATE_LIMITED: 'limit',
+  HTTP_429: 'limit',
   CHAIN_UNREACHABLE: 'chain',
   NODES_BEHIND: 'chain',
+  HISTORY_UNAVAILABLE: 'index',
+  /** No error: the index is far behind. */
+  INDEX_BEHIND: 'lag',
 }
 
-/** Whether an error is one that the page says once, not in each of its parts. */
-export const isOutage = (code: string | undefined): boolean => code !== undefined && code in OUTAGES
+/** Returns what is out if an error is one that the page says once, not in each of its parts. A gateway has no code. */
+const outageOf = (code = ''): Outage['of'] | undefined => (/^HTTP_5/.test(code) ? 'service' : OUTAGE_OF[code])
+export const isOutage = (code: string | undefined): boolean => outageOf(code) !== undefined
 
 /** Notes how a read ended; without a code, that it succeeded or is no longer made. */
 export function noteRead(name: string, code?: string, readAt?: number): void {
-  const of = code === undefined ? undefined : OUTAGES[code]
+  const of = outageOf(code)
   if (of === undefined) failing.delete(name)
   else failing.set(name, { of, readAt })
   const all = [...failing.values()]
-  const worst = all.find(each => each.of === 'service') ?? all[0]
+  const worst = OUTAGES.find(each => all.some(({ of }) => of === each))
   const oldest = Math.min(...all.map(({ readAt: at }) => at ?? Number.POSITIVE_INFINITY))
-  const next = worst && { of: worst.of, readAt: oldest === Number.POSITIVE_INFINITY ? undefined : oldest }
+  const next = worst && { of: worst, readAt: oldest === Number.POSITIVE_INFINITY ? undefined : oldest }
   if (JSON.stringify(next) !== JSON.stringify(outage.get())) outage.set(next)
 }
 

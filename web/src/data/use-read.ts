@@ -27,7 +27,7 @@ function remember(key: string, data: unknown, readAt: number) {
 }
 
 export const POLL_MS = 15_000
-/** After a read that did not reach the service or the chain. */
+/** After a read that found an outage. */
 const RETRY_MS = 5_000
 
 type Call = { id: ReadId; input: unknown; pollMs: number; isRepeated: boolean }
@@ -55,17 +55,30 @@ function startReading(key: string, { id, input, pollMs, isRepeated }: Call): Sha
         markHeard()
       }
       read.latest = next.error ? { ...read.latest, ...next } : next
-      noteRead(key, next.error?.code, read.latest.readAt)
+      const { lagBlocks = 0 } = (next.data ?? {}) as { lagBlocks?: number }
+      if (lagBlocks > 0) noteRead(key, 'INDEX_BEHIND')
+      else noteRead(key, next.error?.code, read.latest.readAt)
       clearTimeout(retry)
-      if (isOutage(next.error?.code)) retry = setTimeout(requestIfSeen, Math.min(RETRY_MS, pollMs))
+      const pauseMs = (next.error?.retryAfterSeconds ?? 0) * 1_000
+      resumesAt = Date.now() + pauseMs
+      const retryMs = isOutage(next.error?.code) ? RETRY_MS : POLL_MS
+      if (next.error?.retryable) retry = setTimeout(resume, Math.max(pauseMs, Math.min(retryMs, pollMs)))
       for (const reader of read.readers) reader(read.latest)
     },
   )
   const unsubscribe = changes.subscribe(batch => {
-    if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) loop.request()
+    if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) request()
   })
   let retry: ReturnType<typeof setTimeout> | undefined
-  const requestIfSeen = () => document.visibilityState === 'visible' && loop.request()
+  let resumesAt = 0
+  // A service that limits the page says when it may read again.
+  const request = () => Date.now() >= resumesAt && loop.request()
+  // A timer may fire in the millisecond before the pause ends.
+  const resume = () => {
+    resumesAt = 0
+    requestIfSeen()
+  }
+  const requestIfSeen = () => document.visibilityState === 'visible' && request()
   const timer = setInterval(requestIfSeen, pollMs)
   const read: SharedRead = {
     latest: cachedState(key),

@@ -93,24 +93,32 @@ function ThemeChoice() {
 
 const STALE_AFTER_MS = 5_000
 
+const OUTAGE_TEXT = {
+  service: 'Stale: no connection to the service',
+  limit: 'The service limits how often this address may read.',
+  chain: 'The service cannot read the chain.',
+  index: 'The service cannot read its index of past trades.',
+  lag: 'The index of past trades is behind the chain.',
+}
+
 /** Says what the page does not reach, and of when its figures are. A stream may be gone for some seconds first. */
 function StaleNotice() {
   const { state, since } = useStore(connection)
   const { of, readAt } = useStore(outage) ?? {}
   const isStreamLost = useNow(1_000) - since >= STALE_AFTER_MS && state === 'reconnecting'
   if (of === undefined && !isStreamLost) return null
-  const isSince = of !== 'chain' && state === 'reconnecting'
+  const isOfService = of === undefined || of === 'service'
   return (
     <div class="notice warn" role="alert">
       <p>
-        {of === 'chain' ? 'The service cannot read the chain.' : 'Stale: no connection to the service'}
-        {isSince && (
+        {OUTAGE_TEXT[of ?? 'service']}
+        {isOfService && state === 'reconnecting' && (
           <>
             {' '}
             since <Time value={Math.floor(since / 1000)} withSeconds />
           </>
         )}
-        {of !== 'chain' && '.'}{' '}
+        {isOfService && '.'}{' '}
         {readAt === undefined ? (
           'Figures may be out of date'
         ) : (
