@@ -20,8 +20,8 @@ import { matchPath, usePlace } from './router.tsx'
 type Page = ComponentType<PageProps>
 
 /**
- * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once: browsers keep
- * the failure of a script, and a newer version of the service no longer has the scripts of an open tab.
+ * A page whose script is loaded when it is opened. After a failure the whole page is loaded again, once, if the service
+ * responds: browsers keep the failure of a script, and a newer version no longer has the scripts of an open tab.
  */
 function later(load: () => Promise<Page>): Page {
   return function Later(props: PageProps) {
@@ -38,7 +38,11 @@ function later(load: () => Promise<Page>): Page {
           writeText('sessionStorage', 'reloaded', href)
           // Where storage is blocked, this would not end.
           if (isSecond || readText('sessionStorage', 'reloaded') === undefined) setPage(null)
-          else window.location.reload()
+          else
+            fetch(href, { method: 'HEAD' }).then(
+              ({ ok }) => (ok ? window.location.reload() : setPage(null)),
+              () => setPage(null),
+            )
         },
       )
     }, [])

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useLive } from '../data/live.ts'
+import { isOutage, useLive } from '../data/live.ts'
 import { useRead } from '../data/use-read.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Count } from '../parts/figures.tsx'
@@ -63,7 +63,7 @@ export function StatusPage() {
                   ? 'Trading is not possible now.'
                   : 'The status could not be read; this is the last one.'}
             </strong>
-            {!isReady && error && <p>{error.message}</p>}
+            {!isReady && error && !isOutage(error.code) && <p>{error.message}</p>}
             {facts.problems.length > 0 && (
               <ul>
                 {facts.problems.map(problem => (
