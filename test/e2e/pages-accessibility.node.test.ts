@@ -136,9 +136,10 @@ it('every page fits into its window from a small phone to a desktop, and cuts ne
       const cut = await page.evaluate<
         string[]
       >(`new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() => {
-        const isCut = element => element.scrollWidth > element.clientWidth && getComputedStyle(element).overflowX !== 'visible'
+        const isCut = element => element.scrollWidth > element.clientWidth &&
+          (element.matches('.figures dd, .bar') || getComputedStyle(element).overflowX !== 'visible')
         const nameOf = element => element.getAttribute('aria-label') ?? element.textContent
-        resolve([document.documentElement, ...document.querySelectorAll('.scroll, .num')]
+        resolve([document.documentElement, ...document.querySelectorAll('.scroll, .num, .figures dd, .bar')]
           .filter(element => (element === document.documentElement ? element.scrollWidth > innerWidth : isCut(element)))
           .map(element => (element === document.documentElement ? 'the page' : nameOf(element))))
       })))`)
