@@ -85,9 +85,7 @@ function useCompared(id: string | undefined, period: number) {
   const history = useRead(
     'getEquityHistory',
     input && now && since ? { ...input, ...rangeOf(period, since, now) } : undefined,
-    {
-      pollMs: POLL_MS,
-    },
+    { pollMs: POLL_MS },
   )
   // The chart comes first: some connections carry only a few reads at a time.
   const stats = useRead('getAgentStats', agent.data && input, { pollMs: POLL_MS })

@@ -78,7 +78,12 @@ export function StatusPage() {
           </Panel>
           {facts.findings.length > 0 && (
             <Panel title="How the deployment is set up" flush>
-              <FindingTable findings={facts.findings} />
+              <DataTable
+                label="Findings"
+                columns={FINDING_COLUMNS}
+                rows={facts.findings}
+                keyOf={({ check, subject, sentence }) => `${check} ${subject} ${sentence}`}
+              />
             </Panel>
           )}
           <Panel title="Accounts that send transactions" flush>
@@ -193,17 +198,6 @@ const FINDING_COLUMNS: Column<Finding>[] = [
   { head: 'Finding', part: 'text', wraps: true, cell: ({ sentence }) => sentence },
   { head: 'What fixes it', part: 'text', wraps: true, cell: ({ fix }) => fix && <code>{fix}</code> },
 ]
-
-function FindingTable({ findings }: { findings: Report['findings'] }) {
-  return (
-    <DataTable
-      label="Findings"
-      columns={FINDING_COLUMNS}
-      rows={findings}
-      keyOf={({ check, subject, sentence }) => `${check} ${subject} ${sentence}`}
-    />
-  )
-}
 
 const PART_COLUMNS: Column<Part>[] = [
   { head: 'Part', part: 'name', cell: ({ name }) => name },

@@ -131,7 +131,8 @@ export function VaultPage({ params: { id = '' } }: PageProps) {
 
 type HoldingsProps = { stats: Schema['VaultStats']; tokens: Schema['Token'][] | undefined }
 
-type Contribution = Schema['VaultStats']['performance']['contributions'][number]
+type Performance = Schema['VaultStats']['performance']
+type Contribution = Performance['contributions'][number]
 
 const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
   { head: 'Agent', part: 'name', cell: ({ agentId, name }) => <AgentName agentId={agentId} name={name} /> },
@@ -142,7 +143,7 @@ const CONTRIBUTION_COLUMNS: Column<Contribution>[] = [
 const MAX_CONTRIBUTIONS = 8
 
 /** The agents whose trades with the vault's money gained or lost most. */
-export const Contributions = ({ performance: { contributions } }: ContributionsProps) =>
+export const Contributions = ({ performance: { contributions } }: { performance: Performance }) =>
   contributions.length === 0 ? (
     <Empty title="Nothing gained or lost yet.">Agents on paper trade without the vault's money.</Empty>
   ) : (
@@ -232,7 +233,6 @@ function FirstLoss({ agentId }: RowProps) {
 }
 
 const ROW_POLL_MS = 120_000
-type ContributionsProps = { performance: Schema['VaultStats']['performance'] }
 
 function Holdings({ stats, tokens }: HoldingsProps) {
   if (stats.deployed.length === 0)
@@ -271,10 +271,8 @@ function Holdings({ stats, tokens }: HoldingsProps) {
   return <DataTable label="Holdings" columns={columns} rows={stats.deployed} keyOf={({ token }) => token} />
 }
 
-type Liquidity = Schema['VaultStats']['liquidity']
-
 /** Fees and holding time in words. */
-export function Terms({ liquidity }: { liquidity: Liquidity }) {
+export function Terms({ liquidity }: Pick<Schema['VaultStats'], 'liquidity'>) {
   if (liquidity === null) return <p class="prose">This vault states no fees and no holding time on chain.</p>
   const fee = (bps: number) => (bps === 0 ? 'none' : `${formatBps(bps)} of the amount`)
   const held = Number(liquidity.holdingSeconds)
