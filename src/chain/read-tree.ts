@@ -59,13 +59,21 @@ export const call = <const abi extends Abi, name extends ContractFunctionName<ab
   { address, abi }: { address: Address; abi: abi },
   functionName: name,
   args: ArgsOf<abi, name>,
-): ContractCall<ReturnOf<abi, name>> => ({
-  [CALL]: true,
-  address,
-  data: encodeCall(abi, functionName, args),
-  hasFailed: result => hasFailed(abi, functionName, result),
-  decode: result => decodeResult(abi, functionName, result),
-})
+): ContractCall<ReturnOf<abi, name>> => {
+  let last: { data: Hex; value: ReturnOf<abi, name> } | undefined
+  return {
+    [CALL]: true,
+    address,
+    data: encodeCall(abi, functionName, args),
+    hasFailed: result => hasFailed(abi, functionName, result),
+    // Most of what a tree reads again is as it was.
+    decode(result) {
+      if (!result.success || result.data !== last?.data)
+        last = { data: result.data, value: decodeResult(abi, functionName, result) }
+      return last.value
+    },
+  }
+}
 
 /** A call that may fail: its value is undefined if it reverts. */
 export const optional = <Value>(required: ContractCall<Value>): ContractCall<Value | undefined> => ({
