@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -167,6 +167,16 @@ async function playTo(
   }
 }
 
+const MEMORY = '/dev/shm'
+const MIN_MEMORY_BYTES = 2 ** 30
+
+/** Returns where the service stores its state: in memory if there is room, because each commit waits for the disk. */
+function storageParent(): string {
+  if (!existsSync(MEMORY)) return tmpdir()
+  const { bavail, bsize } = statfsSync(MEMORY)
+  return bavail * bsize < MIN_MEMORY_BYTES ? tmpdir() : MEMORY
+}
+
 /** Serves the API on plain workerd, without the development server of wrangler, which would handle each request too. */
 async function startService(
   port: number,
@@ -174,7 +184,7 @@ async function startService(
   stage: Stage,
   { hours, isLive }: { hours: RehearseOptions['hours']; isLive: boolean },
 ): Promise<{ stop(): Promise<void> }> {
-  const persistTo = mkdtempSync(join(tmpdir(), 'agent-trading-service-rehearsal-'))
+  const persistTo = mkdtempSync(join(storageParent(), 'agent-trading-service-rehearsal-'))
   const vars = {
     ...workerVars(deployment),
     // The agents are few, and their clock is faster than the machine's.
