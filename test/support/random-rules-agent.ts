@@ -1,5 +1,5 @@
-// Opens positions with random ladders, or places random limit orders with them, until it has had as many rules as its
-// argument says.
+// Opens positions with random ladders, or places random limit orders with them, one at a time in each token, until it
+// has had as many rules as its argument says.
 import { createClient } from '@agent-trading-service/client'
 import type { Hex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -16,23 +16,25 @@ const random = () => {
 }
 
 let now = 0
-let price = 0
+let prices: Record<string, string> = {}
 for (let placed = 0, isOver = false; !isOver; ) {
   const { positions } = await client.listPositions({ agentId: ATS_AGENT })
   const { orders } = await client.listOrders({ agentId: ATS_AGENT, state: 'open' })
-  if (price > 0 && placed < rules && positions.length + orders.length === 0) {
+  const busy = new Set([...positions, ...orders].map(({ symbol }) => symbol))
+  for (const [symbol, price] of Object.entries(prices)) {
+    if (busy.has(symbol) || placed >= rules) continue
     const [stop, target] = [50 + Math.floor(150 * random()), 100 + Math.floor(100 * random())]
     const exits = [
       { triggerBps: -stop, exitBps: 10_000 },
       { triggerBps: target, exitBps: 10_000 },
     ]
     if (random() < 0.5) {
-      await agent.open({ symbol: 'NVDA', usdcAmount: '90', exits })
+      await agent.open({ symbol, usdcAmount: '90', exits })
       placed += 2
     } else {
-      const limit = (price * (1 - 0.01 * random())).toFixed(2)
+      const limit = (Number(price) * (1 - 0.01 * random())).toFixed(2)
       const validUntil = `${now + 4 * 3_600}`
-      await agent.orders.place({ type: 'limit', symbol: 'NVDA', usdcAmount: '90', price: limit, exits, validUntil })
+      await agent.orders.place({ type: 'limit', symbol, usdcAmount: '90', price: limit, exits, validUntil })
       placed += 3
     }
   }
@@ -45,5 +47,5 @@ for (let placed = 0, isOver = false; !isOver; ) {
   if (!response.ok) throw new Error(JSON.stringify(advanced))
   isOver = advanced.isOver
   now = Number(advanced.time)
-  price = Number(advanced.prices.NVDA)
+  prices = advanced.prices
 }
