@@ -131,15 +131,15 @@ const registryCalls = (chain: Chain, expected: RegistryEntries) => ({
   tokens: expected.tokens.map(token => tokenCalls(chain, token)),
 })
 
-/** The calls that were made last: hundreds, of which most return what they did before. */
-const lastCalls = new WeakMap<Chain['memory'], { of: RegistryEntries; calls: ReturnType<typeof registryCalls> }>()
+/** The calls for some entries. */
+export type RegistryCalls = { of: RegistryEntries; calls: ReturnType<typeof registryCalls> }
 
 /** Reads the entries of both registries, and the facts about the expected ones. */
 async function readRegistries(chain: Chain, expected: RegistryEntries) {
-  const last = lastCalls.get(chain.memory)
-  const calls = last && haveSameEntries(last.of, expected) ? last.calls : registryCalls(chain, expected)
-  lastCalls.set(chain.memory, { of: expected, calls })
-  const { block, values } = await readTree(chain, calls)
+  const { memory } = chain
+  if (!memory.registryCalls || !haveSameEntries(memory.registryCalls.of, expected))
+    memory.registryCalls = { of: expected, calls: registryCalls(chain, expected) }
+  const { block, values } = await readTree(chain, memory.registryCalls.calls)
   const entries: RegistryEntries = {
     vaults: firstEntries(values.vaultEntries, values.vaultCount),
     tokens: firstEntries(values.tokenEntries, values.tokenCount),
