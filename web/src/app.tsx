@@ -8,7 +8,6 @@ import { HomePage } from './pages/home.tsx'
 import { LeaderboardPage } from './pages/leaderboard.tsx'
 import { NotFoundPage } from './pages/not-found.tsx'
 import { PositionPage } from './pages/position.tsx'
-import { TradesPage } from './pages/trades.tsx'
 import { VaultPage } from './pages/vault.tsx'
 import { VaultsPage } from './pages/vaults.tsx'
 import { DeploymentProvider } from './parts/deployment.tsx'
@@ -55,6 +54,7 @@ const ComparePage = later(() => import('./pages/compare.tsx').then(module => mod
 const IntentPage = later(() => import('./pages/intent.tsx').then(module => module.IntentPage))
 const StatusPage = later(() => import('./pages/status.tsx').then(module => module.StatusPage))
 const TokenPage = later(() => import('./pages/token.tsx').then(module => module.TokenPage))
+const TradesPage = later(() => import('./pages/trades.tsx').then(module => module.TradesPage))
 const TransactionPage = later(() => import('./pages/transaction.tsx').then(module => module.TransactionPage))
 const OwnerPage = later(() => import('./pages/owner.tsx').then(module => module.OwnerPage))
 const DepositorPage = later(() => import('./pages/depositor.tsx').then(module => module.DepositorPage))
