@@ -23,7 +23,7 @@ const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
   src: 872,
-  'src/chain': 5_113,
+  'src/chain': 5_133,
   'src/config': 981,
   'src/crypto': 373,
   'src/doctor': 859,
@@ -31,7 +31,7 @@ const LINES: Record<string, number> = {
   'src/executor': 5_456,
   'src/generated': 140,
   'src/history': 5_766,
-  'src/http': 1_473,
+  'src/http': 1_477,
   'src/intake-switches': 113,
   'src/intents': 2_300,
   'src/keeper': 2_871,
@@ -56,11 +56,11 @@ const LINES: Record<string, number> = {
   reference: 2_731,
   'contracts/src': 12_955,
   'contracts/test': 22_507,
-  devnet: 5_466,
+  devnet: 5_468,
   bench: 4_227,
   lab: 1_705,
-  rehearsal: 4_430,
-  test: 62_976,
+  rehearsal: 4_440,
+  test: 63_140,
   scripts: 6_883,
 }
 
