@@ -13,7 +13,7 @@ const START = 1_772_461_800
 const HOUR = 3_600
 
 /** An agent has one position in a token, so several tokens try more rules in the same time. */
-const SYMBOLS = ['NVDA', 'AAPL', 'TSLA', 'AMZN']
+const SYMBOLS = ['NVDA', 'AAPL', 'TSLA', 'AMZN', 'MSFT', 'META', 'GOOGL', 'AMD']
 
 type Trade = {
   timestamp: string
@@ -61,7 +61,7 @@ function writeCandles(hours: number): string {
 }
 
 it('random ladders and orders within candles fill at most 12 basis points from their trigger', async () => {
-  const hours = Math.ceil((RULES * 1.5) / SYMBOLS.length)
+  const hours = Math.ceil((RULES * 1.7) / SYMBOLS.length)
   const { trades, orders } = await rehearse(writeCandles(hours), 'test/support/random-rules-agent.ts', `${RULES}`)
   const opened = trades.filter(({ source, type }) => source === 'intent' && type === 'PositionOpened')
   expect(2 * opened.length + 3 * orders.length).toBeGreaterThanOrEqual(RULES)
