@@ -8,7 +8,6 @@ import { createTransport, type RpcTransport } from '../rpc/transport.ts'
 import type { AgentRecord } from './agent-record.ts'
 import type { PriceNeed, PriceSource, Urgency } from './carried-prices.ts'
 import { newest } from './min-blocks.ts'
-import type { RegistryCalls } from './read-vaults-and-tokens.ts'
 
 /** The block that values were read from. The timestamp is Unix seconds. */
 export type Block = { number: bigint; timestamp: bigint }
@@ -46,8 +45,8 @@ type ChainMemory = {
   hasCapitalModes?: boolean
   /** A guess: the registries only grow. */
   registryEntries?: { vaults: Address[]; tokens: Address[] }
-  /** The last calls of the registries: hundreds, of which most return what they did before. */
-  registryCalls?: RegistryCalls
+  /** The last calls of the registries (`registryCalls`): hundreds, of which most return what they did before. */
+  registryCalls?: { of: { vaults: Address[]; tokens: Address[] }; calls: object }
   /** Guesses: the oracle's uptime feed, and the vaults' queues of requests, by vault. */
   uptimeFeed?: Address
   requestQueues: Map<Address, Address>

@@ -131,15 +131,12 @@ const registryCalls = (chain: Chain, expected: RegistryEntries) => ({
   tokens: expected.tokens.map(token => tokenCalls(chain, token)),
 })
 
-/** The calls for some entries. */
-export type RegistryCalls = { of: RegistryEntries; calls: ReturnType<typeof registryCalls> }
-
 /** Reads the entries of both registries, and the facts about the expected ones. */
 async function readRegistries(chain: Chain, expected: RegistryEntries) {
   const { memory } = chain
   if (!memory.registryCalls || !haveSameEntries(memory.registryCalls.of, expected))
     memory.registryCalls = { of: expected, calls: registryCalls(chain, expected) }
-  const { block, values } = await readTree(chain, memory.registryCalls.calls)
+  const { block, values } = await readTree(chain, memory.registryCalls.calls as ReturnType<typeof registryCalls>)
   const entries: RegistryEntries = {
     vaults: firstEntries(values.vaultEntries, values.vaultCount),
     tokens: firstEntries(values.tokenEntries, values.tokenCount),

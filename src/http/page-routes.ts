@@ -20,7 +20,7 @@ const SUBJECT = /^\/app\/(agents|vaults)\/[\w-]+$/
 const FILE = /^\/app\/(assets\/.+|[^/]+\.\w+)$/
 /** The paths of web/src/app.tsx. */
 const PAGES =
-  /^\/app(\/(vaults|leaderboard|trades|compare|owner|depositor|status)|\/(vaults|tokens|agents|intents|transactions)\/[^/]+|\/agents\/[^/]+\/positions\/[^/]+)?\/?$/
+  /^\/app(\/(vaults|leaderboard|trades|compare|owner|depositor|status)|\/(vaults|tokens|agents|agents\/[^/]+\/positions|intents|transactions)\/[^/]+)?\/?$/
 
 /**
  * Serves the pages of web/ under /app and, to browsers, at `/`. Must be added before the operations, one of which is
