@@ -3,8 +3,6 @@ type Block = { number: number; timestamp: number }
 /** The shortest time in seconds over which the pace is measured: many blocks share a timestamp. */
 export const MIN_PACE_SECONDS = 10
 
-export type BlockPace = ReturnType<typeof createBlockPace>
-
 /** Creates the measure of how many blocks a second a chain makes; 0 until it is known. */
 export function createBlockPace() {
   let perSecond = 0

@@ -17,8 +17,6 @@ export type IndexListener = {
 
 type Block = { number: number; hash: Hex; timestamp: number }
 
-export type IndexBranch = ReturnType<typeof createIndexBranch>
-
 /** How many hashes are compared per request to find the common ancestor. Most reorgs are shorter. */
 const ANCESTORS_PER_REQUEST = 64
 
