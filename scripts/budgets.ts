@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_227,
   lab: 1_705,
   rehearsal: 4_440,
-  test: 63_162,
+  test: 63_163,
   scripts: 6_885,
 }
 

@@ -400,6 +400,7 @@ describe('the pages', () => {
     await page.goBack()
     await page.getByRole('img', { name: /Open order to sell at [\d.]+ USD/ }).waitFor()
     await open.waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
     const { typedData, body } = await request(`${path}/orders/quote?type=cancel&orderId=${orderId}`)
     await request(`${path}/orders/${orderId}/cancel`, {
       method: 'POST',
