@@ -26,17 +26,17 @@ export async function runSchedule(context: Context, now = Date.now()): Promise<v
   const seen = isTrading
     ? await look(context).catch(error => logFailure('chain not read', error) ?? undefined)
     : undefined
-  if (seen) await settleRequests(context, seen.values.queues).catch(error => logFailure('requests failure', error))
+  if (seen) {
+    const { block, values } = seen
+    await observeGap(context, { block, values: values.feed }, now).catch(error => logFailure('gap not observed', error))
+    await settleRequests(context, values.queues).catch(error => logFailure('requests failure', error))
+  }
   await logLag(context, Date.now(), seen?.block)
   const minute = Math.floor(now / 60_000)
   if (isTrading) await context.live.retryWebhookNotices(minute)
   if (isTrading) await context.live.watchForSubscribers()
   if (isTrading && minute % (CHECK_SECONDS / 60) === 0)
     await checkReadiness(context, now).catch(error => logFailure('readiness not recorded', error))
-  if (seen)
-    await observeGap(context, { block: seen.block, values: seen.values.feed }, now).catch(error =>
-      logFailure('gap not observed', error),
-    )
   await postFeedback(context).catch(error => logFailure('feedback failure', error))
   if (isTrading && new Date(now).getUTCMinutes() === CHECKPOINT_MINUTE)
     await checkpointSharePrices(context).catch(error => logFailure('share price failure', error))
