@@ -76,15 +76,8 @@ export function queueCalls(chain: Chain) {
 async function waitingQueues(chain: Chain, { list, queues }: ValuesOf<ReturnType<typeof queueCalls>>) {
   const vaults = await listedVaults(chain, list)
   const unread = vaults.filter(vault => !queues.some(known => known.vault === vault))
-  const others =
-    unread.length === 0
-      ? []
-      : (
-          await readTree(
-            chain,
-            unread.map(vault => queueOf(chain, vault)),
-          )
-        ).values
+  const unreadCalls = unread.map(vault => queueOf(chain, vault))
+  const others = unread.length === 0 ? [] : (await readTree(chain, unreadCalls)).values
   return [...queues, ...others].flatMap(({ vault, queue = zeroAddress, known, heads }) => {
     if (queue === zeroAddress || !vaults.includes(vault)) return []
     chain.memory.requestQueues.set(vault, queue)
