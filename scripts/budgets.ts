@@ -52,7 +52,7 @@ const LINES: Record<string, number> = {
   'packages/client': 3_461,
   'packages/cli': 11_358,
   'packages/python': 6_523,
-  web: 14_067,
+  web: 14_072,
   reference: 2_731,
   'contracts/src': 12_955,
   'contracts/test': 22_507,
@@ -60,7 +60,7 @@ const LINES: Record<string, number> = {
   bench: 4_227,
   lab: 1_705,
   rehearsal: 4_440,
-  test: 63_163,
+  test: 63_165,
   scripts: 6_885,
 }
 

@@ -68,7 +68,9 @@ describe('while reads fail', () => {
     const notice = page.getByRole('alert').filter({ hasText: 'The index of past trades is behind the chain.' })
     await page.route('**/leaderboard?*', async route => {
       if (route.request().resourceType() === 'document') return route.fallback()
-      await route.fulfill({ json: { ...(await (await route.fetch()).json()), lagBlocks: 900 } })
+      const json = await (await route.fetch()).json()
+      const blockTimestamp = `${Number(json.asOf.blockTimestamp) - 900}`
+      await route.fulfill({ json: { ...json, lagBlocks: 900, asOf: { ...json.asOf, blockTimestamp } } })
     })
     await page.goto(`${serviceUrl}/app/leaderboard?period=all`)
     await notice.waitFor()

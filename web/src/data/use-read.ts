@@ -38,6 +38,15 @@ type SharedRead = {
   stop(): void
 }
 
+/** An index that is behind for a moment catches up before the page reads again. */
+const MAX_LAG_MS = 60_000
+
+/** Whether data is of an index that has been behind the chain for a while. */
+function isBehind(data: unknown): boolean {
+  const { lagBlocks = 0, asOf } = (data ?? {}) as { lagBlocks?: number; asOf?: { blockTimestamp: string } }
+  return lagBlocks > 0 && asOf !== undefined && Date.now() - Number(asOf.blockTimestamp) * 1_000 > MAX_LAG_MS
+}
+
 /** The reads of the components on the page: one read serves all that show the same. */
 const shared = new Map<string, SharedRead>()
 
@@ -55,8 +64,7 @@ function startReading(key: string, { id, input, pollMs, isRepeated }: Call): Sha
         markHeard()
       }
       read.latest = next.error ? { ...read.latest, ...next } : next
-      const { lagBlocks = 0 } = (next.data ?? {}) as { lagBlocks?: number }
-      if (lagBlocks > 0) noteRead(key, 'INDEX_BEHIND')
+      if (isBehind(next.data)) noteRead(key, 'INDEX_BEHIND')
       else noteRead(key, next.error?.code, read.latest.readAt)
       clearTimeout(retry)
       const pauseMs = (next.error?.retryAfterSeconds ?? 0) * 1_000

@@ -1,5 +1,4 @@
-import type { ComponentChildren } from 'preact'
-import { createContext } from 'preact'
+import { type ComponentChildren, createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { Schema } from '../data/client.ts'
 import { useRead } from '../data/use-read.ts'
