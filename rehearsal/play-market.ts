@@ -47,7 +47,7 @@ export type EmbeddedMarket = {
   stop(): Promise<void>
 }
 
-/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token, at the time of their block. */
+/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token; `head` is the block of the last step. */
 type Now = {
   step: number
   time: number
@@ -56,9 +56,9 @@ type Now = {
   keeperActs: boolean
   prices: Record<string, string>
   posted: ReadonlyMap<Address, bigint>
-  postedAt: number
+  head: Block
 }
-type Block = { number: number; timestamp: number }
+export type Block = { number: number; timestamp: number }
 
 const DAY = 86_400
 /** After 28 years the calendar has the same weekdays and daylight saving time again. */
@@ -97,7 +97,11 @@ export async function startMarket(
     let last = 0
     let time = first.time + shift
     let isBetweenSteps = false
-    const play = (step: PlayedStep, isUndisturbed?: boolean) => playStep(player, step, { time, shift, isUndisturbed })
+    const play = (step: PlayedStep, isUndisturbed?: boolean) => {
+      const following = step === tape.steps[last + 1] ? tape.steps[last + 2] : undefined
+      const next = following && { step: following, time: following.time + shift }
+      return playStep(player, step, { time, shift, isUndisturbed, next })
+    }
     await play(first)
     return {
       deployment: player.deployment,
@@ -168,9 +172,9 @@ export const pricesNow = ({
   prices,
   played,
   deployment: { tokens },
-}: Player): Pick<Now, 'prices' | 'posted' | 'postedAt'> => ({
+}: Player): Pick<Now, 'prices' | 'posted' | 'head'> => ({
   prices: usdTexts(prices),
-  postedAt: played.head.timestamp,
+  head: played.head,
   posted: new Map([...prices].flatMap(([symbol, price]) => (tokens[symbol] ? [[tokens[symbol], price] as const] : []))),
 })
 
@@ -188,6 +192,8 @@ export type Player = {
   prices: Map<string, bigint>
   /** The head and the pools as the last step left them, by symbol. */
   played: { head: Block; pools: Map<string, PoolState> }
+  /** What the step after that sends if nobody makes a block before. */
+  planned?: Plan | undefined
 }
 
 /** Deploys and seeds everything on a fresh chain. */
@@ -213,65 +219,107 @@ type Transaction = { from: Address; to: Address; data: Hex; gas: number }
 
 type PlayedStep = Pick<Step, 'prices' | 'pools' | 'actions'>
 
+/** What a step sends to the node, computed from how the step before left the chain, and how it leaves it. */
+type Plan = {
+  step: PlayedStep
+  time: number
+  prices: Map<string, bigint>
+  /** Moves the pools and the clock. */
+  writes: RpcCall[]
+  transactions: object[]
+  played: Player['played']
+}
+
 /**
  * Posts the prices of a step, announces its corporate actions and moves the pools to the prices, in one block at a time
  * or a second after the head. `shift` is how far that is ahead of the tape's, in seconds. With `isUndisturbed`, nobody
- * has made a block since the last step. Throws if a post or an announcement reverts.
+ * has made a block since the last step. What probably comes `next` is computed while the node works. Throws if a post
+ * or an announcement reverts.
  */
 export async function playStep(
   player: Player,
   step: PlayedStep,
-  { time, shift = 0, isUndisturbed = false }: { time: number; shift?: number; isUndisturbed?: boolean | undefined },
+  {
+    time,
+    shift = 0,
+    isUndisturbed = false,
+    next,
+  }: {
+    time: number
+    shift?: number
+    isUndisturbed?: boolean | undefined
+    next?: { step: PlayedStep; time: number } | undefined
+  },
 ): Promise<void> {
-  const { deployment, prices, markets, socket } = player
-  const { actions = [] } = step
-  const posts = postsOf(deployment, step, prices)
-  const isQuick = player.minesAtOnce && posts.length === 1 && actions.length === 0
-  if (!isQuick) await player.hold()
-  const head = isUndisturbed ? player.played.head : await readHead(socket)
+  const { played, planned, socket } = player
+  if (!player.minesAtOnce) await player.hold()
+  const head = isUndisturbed ? played.head : await readHead(socket)
+  const isAsPlayed = head.number === played.head.number
+  const isPlanned = isAsPlayed && planned?.step === step && planned.time === time
   // Without a block since the last step, the pools are where that left them.
-  const pools = head.number === player.played.head.number ? player.played.pools : await readPools(player)
-  for (const [symbol, price] of step.prices) prices.set(symbol, price)
+  const plan = isPlanned
+    ? planned
+    : planStep(player, step, { time, shift }, { head, pools: isAsPlayed ? played.pools : await readPools(player) })
+  const isQuick = player.minesAtOnce && plan.transactions.length === 1
+  const sent = isQuick ? sendAtOnce(player, plan) : mineTogether(player, plan)
+  player.prices = plan.prices
+  player.planned = next && planStep(player, next.step, { time: next.time, shift }, plan.played)
+  if ((await sent).some(receipt => receipt?.status !== '0x1'))
+    throw new Error(`The chain did not take the prices ${JSON.stringify(usdTexts(step.prices))}.`)
+  player.played = plan.played
+}
+
+/** Computes what a step sends to the node after the state that another one has left. */
+function planStep(
+  { deployment, markets, prices: before }: Player,
+  step: PlayedStep,
+  { time, shift }: { time: number; shift: number },
+  { head, pools }: Player['played'],
+): Plan {
+  const prices = new Map([...before, ...step.prices])
   const timestamp = Math.max(time, head.timestamp + 1)
+  const moved = new Map(pools)
   const writes = markets.flatMap(market => {
     const state = pools.get(market.symbol)
     const price = prices.get(market.symbol) ?? 0n
     const target = step.pools === undefined ? sqrtPriceX96(market, price) : step.pools.get(market.symbol)
     if (state === undefined || target === undefined || state.sqrtPriceX96 === target) return []
     const swapped = swappedTo(market.pool, state, target, timestamp)
-    pools.set(market.symbol, swapped.state)
+    moved.set(market.symbol, swapped.state)
     return swapped.writes.map((write): RpcCall => ['anvil_setStorageAt', storageParams(write)])
   })
-  const before: RpcCall[] = [...writes, ['evm_setNextBlockTimestamp', [numberToHex(timestamp)]]]
-  const announced = actionTransactions(deployment, actions, { time: timestamp, shift })
-  const transactions = [...announced, ...posts].map(toParams)
-  const receipts = isQuick
-    ? (await socket.send<Receipt>([...before, ['eth_sendTransactionSync', transactions]])).slice(-1)
-    : await mineTogether(player, before, transactions)
-  if (receipts.some(receipt => receipt?.status !== '0x1'))
-    throw new Error(`The chain did not take the prices ${JSON.stringify(usdTexts(step.prices))}.`)
-  player.played = { head: { number: head.number + 1, timestamp }, pools }
+  const announced = actionTransactions(deployment, step.actions ?? [], { time: timestamp, shift })
+  return {
+    step,
+    time,
+    prices,
+    writes: [...writes, ['evm_setNextBlockTimestamp', [numberToHex(timestamp)]]],
+    transactions: [...announced, ...postsOf(deployment, step, before)].map(toParams),
+    played: { head: { number: head.number + 1, timestamp }, pools: moved },
+  }
 }
 
 type Receipt = { status: Hex } | null
 
+/** Sends one transaction, which gets a block at once, and returns its receipt. */
+const sendAtOnce = async ({ socket }: Player, { writes, transactions }: Plan): Promise<Receipt[]> =>
+  (await socket.send<Receipt>([...writes, ['eth_sendTransactionSync', transactions]])).slice(-1)
+
 /** Puts transactions into one block, which may be empty, and returns their receipts. Blocks are held until then. */
-async function mineTogether(
-  { socket, release }: Player,
-  before: RpcCall[],
-  transactions: readonly object[],
-): Promise<Receipt[]> {
+async function mineTogether(player: Player, { writes, transactions }: Plan): Promise<Receipt[]> {
+  const { socket } = player
+  await player.hold()
   const sent = await socket.send<Hex>([
-    ...before,
+    ...writes,
     ...transactions.map((transaction): RpcCall => ['eth_sendTransaction', [transaction]]),
   ])
   await socket.send([['evm_mine', []]])
-  const hashes = sent.slice(before.length)
+  const hashes = sent.slice(writes.length)
   const [receipts] = await Promise.all([
     hashes.length === 0
       ? []
       : socket.send<Receipt>(hashes.map((hash): RpcCall => ['eth_getTransactionReceipt', [hash]])),
-    release(),
+    player.release(),
   ])
   return receipts
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Address } from 'viem'
 import { KEPT_BLOCKS } from '../devnet/anvil.ts'
-import type { EmbeddedMarket } from './play-market.ts'
+import type { Block, EmbeddedMarket } from './play-market.ts'
 
 // The market waits for the agents, and they take turns, so that the same programs meet the same market every time. An
 // agent trades while it is its turn, then asks for a later time. Once all have asked, the market moves to the earliest
@@ -37,8 +37,8 @@ type Turn = {
   /** The time that it has asked for, and when; undefined for the next bar. */
   until: number | undefined
   askedAt: number
-  /** Release the agent's calls. There are several if it has repeated one. */
-  waiting: (() => void)[]
+  /** Release the agent's calls, with the head if it is known. There are several if it has repeated one. */
+  waiting: ((head: Block | undefined) => void)[]
   end(): void
 }
 
@@ -51,23 +51,23 @@ const MAX_UNREAD_BLOCKS = KEPT_BLOCKS / 8
 /** Opens the stage on which agents trade at a service, whose keeper fires exits after each step of the market. */
 export async function openStage(market: EmbeddedMarket, serviceUrl: string): Promise<Stage> {
   const turns = new Map<string, Turn>()
-  let movesByItself = false
+  let mode: 'turns' | 'speed' | 'live' = 'turns'
 
   /** Whether the keeper may have something to do at the present prices. */
   let wakes: (now: Posted) => boolean = () => true
-  let played = -1
   /** Steps since the service has read the chain. */
   let unread = 0
+  /** The head while agents take turns, unless somebody may have made a block since it was read. */
+  let head: Block | undefined
 
   async function playTo(time: number): Promise<void> {
-    /** The head, unless somebody may have made a block since. */
-    let head: number | undefined
     do {
-      head = movesByItself || head === undefined ? (await market.head()).number : head
-      const isUndisturbed = !movesByItself && head === played
+      const { number } = head ?? (await market.head())
+      const isUndisturbed = mode === 'turns' && number === market.now().head.number
       await market.playStep({ until: time, isUndisturbed })
-      played = ++head
       const now = market.now()
+      // On a recorded day the clock may have been there already, without a block.
+      if (mode === 'turns' && now.head.number > number) head = now.head
       if (!isUndisturbed) wakes = () => true
       if (!now.keeperActs || (!wakes(now) && ++unread < MAX_UNREAD_BLOCKS)) continue
       wakes = await fireExits(serviceUrl)
@@ -77,25 +77,26 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   }
 
   async function respond({ agentId, until }: Ask) {
-    if (movesByItself) throw new AskRefused(400, 'this market moves by itself (--speed); wait instead')
+    if (mode === 'speed') throw new AskRefused(400, 'this market moves by itself (--speed); wait instead')
     if (agentId === undefined && turns.size > 1)
       throw new AskRefused(400, 'agentId is required, because several agents are rehearsed')
     const turn = turns.get(agentId ?? [...turns.keys()][0] ?? '')
     if (turn === undefined) throw new AskRefused(404, 'no such agent is rehearsed')
-    const { number } = await market.head()
+    const asked = await market.head()
+    let block = asked
     const { time, isOver, step } = market.now()
     if (turn.state === 'waiting' || !(isOver || (until !== undefined && until <= time))) {
       turn.until = until
       turn.askedAt = time
+      if (mode === 'turns' && turn.state === 'trading') head = asked
       turn.state = 'waiting'
-      const released = new Promise<void>(resolve => turn.waiting.push(resolve))
+      const released = new Promise<Block | undefined>(resolve => turn.waiting.push(resolve))
       turn.end()
-      await released
+      block = (await released) ?? (await market.head())
     }
-    const block = await market.head()
     const { step: reached, ...now } = market.now()
     // Each step is one block. Trades have others.
-    const tradesAfter = block.number - number > reached - step ? number : null
+    const tradesAfter = block.number - asked.number > reached - step ? asked.number : null
     return { ...now, agentId: turn.agentId, block, tradesAfter }
   }
 
@@ -113,7 +114,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
 
   function release(turn: Turn): void {
     turn.state = 'trading'
-    for (const respondNow of turn.waiting.splice(0)) respondNow()
+    for (const respondNow of turn.waiting.splice(0)) respondNow(head)
+    head = undefined // the agent may trade
   }
 
   const seatAll = (seats: readonly Seat[]) => {
@@ -147,7 +149,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       }
     },
     async playAt(speed, seats) {
-      movesByItself = true
+      mode = 'speed'
       const ends = Promise.all(seats.map(({ begin }) => begin()))
       while (!market.now().isOver) {
         const before = market.now().time
@@ -159,6 +161,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       await ends
     },
     async playLive(seats) {
+      mode = 'live'
       const all = seatAll(seats)
       let running = seats.length
       for (const { begin } of seats) void begin().finally(() => running--)
@@ -179,8 +182,8 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   }
 }
 
-/** The prices of a step, USD with 8 decimals by token, and the time of its block. */
-type Posted = { posted: ReadonlyMap<Address, bigint>; postedAt: number }
+/** The prices of a step, USD with 8 decimals by token, and their block. */
+type Posted = { posted: ReadonlyMap<Address, bigint>; head: Block }
 
 type Waking = { prices: { token: Address; below: string | null; above: string | null }[]; time: string } | null
 
@@ -194,8 +197,8 @@ async function fireExits(serviceUrl: string): Promise<(now: Posted) => boolean> 
   if (!response.ok) throw new Error(`The keeper of the service failed: ${body}`)
   const { waking }: { waking: Waking } = JSON.parse(body)
   if (waking === null) return () => true
-  return ({ posted, postedAt }) =>
-    postedAt >= Number(waking.time) ||
+  return ({ posted, head }) =>
+    head.timestamp >= Number(waking.time) ||
     waking.prices.some(({ token, below, above }) => {
       const price = posted.get(token)
       return (
