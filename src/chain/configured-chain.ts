@@ -47,6 +47,8 @@ type ChainMemory = {
   registryEntries?: { vaults: Address[]; tokens: Address[] }
   /** The last calls of the registries (`registryCalls`): hundreds, of which most return what they did before. */
   registryCalls?: { of: { vaults: Address[]; tokens: Address[] }; calls: object }
+  /** The last values of the registries (`readRegistries`), when they were read (epoch ms), and the calls of prices. */
+  settings?: { readAt: number; values: object; priceCalls: object }
   /** Guesses: the oracle's uptime feed, and the vaults' queues of requests, by vault. */
   uptimeFeed?: Address
   requestQueues: Map<Address, Address>

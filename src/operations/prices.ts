@@ -4,7 +4,7 @@ import { NO_PRICES } from '../chain/carried-prices.ts'
 import { findVault } from '../chain/find-vault.ts'
 import { provenTokensOf, withNewestPrices } from '../chain/newest-prices.ts'
 import { readTree } from '../chain/read-tree.ts'
-import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readPrices, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { tokensBySymbols } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { carriedPrices, presentListedPrice, priceList, symbolList } from '../resources/price.ts'
@@ -35,7 +35,7 @@ export const getPrices = defineOperation(
     errors: [502],
   },
   async ({ chain, history }: HistoryContext, { symbols }) => {
-    const { block, registered } = await readVaultsAndTokens(chain)
+    const { block, registered } = await readPrices(chain)
     const requested = symbols?.map(symbol => ({ symbol, token: findSymbol(registered.tokens, symbol) }))
     const found = requested && new Set(requested.map(({ token }) => token))
     const tokens = registered.tokens.filter(token => found === undefined || found.has(token))

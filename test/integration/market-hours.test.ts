@@ -164,8 +164,9 @@ describe('the calendar of a token', () => {
         args: [AAPL as Address, { ...described, session }],
       })
     const sessions = async () => {
-      const { prices } = (await call('getPrices')).body
+      // The list of tokens reads what only their registrar changes anew, prices do so every 15 seconds.
       const { tokens } = (await call('listTokens')).body
+      const { prices } = (await call('getPrices')).body
       const { body: quote } = await call('getTradeIntentQuote', {
         agentId: trader.agentId,
         symbol: 'AAPL',

@@ -217,6 +217,22 @@ describe('round trips to the node', () => {
     expect(Math.max(...asked)).toBe(1)
   })
 
+  it('reads of prices that are asked again send a tenth of the first one to the node', async () => {
+    const tested = app({ READ_LEASE_MS: '0' })
+    const sizes: number[] = []
+    const spy = vi.spyOn(globalThis, 'fetch')
+    spy.mockImplementation(async (input, init) => {
+      const sent = new Request(input as RequestInfo, init as RequestInit)
+      if (sent.url !== OWN_URL) return original(sent)
+      sizes.push((await sent.clone().text()).length)
+      return original(new Request(deployment.rpcUrl, sent))
+    })
+    const answers = [await call('getPrices', {}, tested), await call('getPrices', {}, tested)].map(({ body }) => body)
+    const [first = 0, ...later] = sizes
+    expect(Math.max(...later)).toBeLessThan(first / 7)
+    expect(Object.keys(answers[1].prices)).toEqual(Object.keys(answers[0].prices))
+  })
+
   it('round trips to the node of a registration are a read, a simulation and a send', async () => {
     const body = await registrationOf(privateKeyToAccount(generatePrivateKey()))
     const requests = await requestsOf(() => call('registerAgent', body, app()))
