@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest'
-import { RefusedError, type ServiceEvent, ValidationError } from '../../packages/client/src/index.ts'
+import {
+  RefusedError,
+  type ServiceEvent,
+  type StreamPosition,
+  ValidationError,
+} from '../../packages/client/src/index.ts'
 import { clientOf, LADDER, newAccount, newAgent, newPayer, serviceUrl } from './support.ts'
 
 const symbols = ['NVDA', 'AAPL']
@@ -133,7 +138,9 @@ it('events resume by id after every dropped connection, without loss or repetiti
   })
   const agent = client.agent(agentId)
   const { asOf } = await client.getMandate({ agentId })
-  const events = client.events({ agentId, lastEventId: `${asOf.blockNumber}-999999` })
+  const positions: StreamPosition[] = []
+  const lastEventId = `${asOf.blockNumber}-999999`
+  const events = client.events({ agentId, lastEventId, onPosition: position => positions.push(position) })
   const { positionId } = await agent.open({ symbol: 'NVDA', usdcAmount: '20', exits: LADDER })
   await agent.reduce({ positionId, exitBps: 5_000 })
   await agent.close({ positionId })
@@ -149,6 +156,7 @@ it('events resume by id after every dropped connection, without loss or repetiti
   ])
   expect(new Set(received.map(({ id }) => id)).size).toBe(3)
   expect(connections).toBeGreaterThanOrEqual(3)
+  expect(positions[0]).toEqual({ id: lastEventId, blockNumber: asOf.blockNumber })
 })
 
 it('every read is a typed method, and an error says what to do', async () => {

@@ -30,6 +30,16 @@ describe('the pages', () => {
   let digest: string
   let transactionHash: string
 
+  async function cancelOrder(owner: SceneAgent, orderId: string) {
+    const orders = `/agents/${owner.agentId}/orders`
+    const { typedData, body } = await request(`${orders}/quote?type=cancel&orderId=${orderId}`)
+    await request(`${orders}/${orderId}/cancel`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, signature: await sign(owner, typedData) }),
+    })
+  }
+
   beforeAll(async () => {
     browser = await launchBrowser()
     agent = await register(0, 'Watched agent', 'frontier')
@@ -401,12 +411,7 @@ describe('the pages', () => {
     await page.getByRole('img', { name: /Open order to sell at [\d.]+ USD/ }).waitFor()
     await open.waitFor()
     await page.getByText('Live', { exact: true }).waitFor()
-    const { typedData, body } = await request(`${path}/orders/quote?type=cancel&orderId=${orderId}`)
-    await request(`${path}/orders/${orderId}/cancel`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ ...body, signature: await sign(waiting, typedData) }),
-    })
+    await cancelOrder(waiting, orderId)
     await open.waitFor({ state: 'detached' })
     await orders.getByText('Past orders').click()
     await rowOf('Past orders').getByText('cancelled').waitFor()
@@ -429,6 +434,29 @@ describe('the pages', () => {
     await asked.getByRole('link', { name: 'Waiting agent' }).waitFor()
     await asked.getByRole('link', { name: 'AMZN' }).waitFor()
     await page.getByRole('region', { name: 'What came of it' }).getByText('Order placed').waitFor()
+    expect(problems).toEqual([])
+    await page.context().close()
+  })
+
+  it('the pages show what happened between their reads and the opening of their stream', async () => {
+    const { page, problems } = await openPage(browser)
+    const early = await register(3, 'Early agent', 'frontier')
+    const path = `/agents/${early.agentId}`
+    const input = { type: 'limit', symbol: 'AMZN', usdcAmount: '50', price: '100', exits: '-500:10000' }
+    const { orderId } = await trade(early, 'order', input)
+    const stream = Promise.withResolvers<void>()
+    await page.route(/\/events$/, async route => {
+      await stream.promise
+      await route.continue()
+    })
+    await page.goto(`${serviceUrl}/app${path}`)
+    const orders = page.getByRole('region', { name: 'Orders', exact: true })
+    await orders.getByRole('table', { name: 'Open orders' }).waitFor()
+    await cancelOrder(early, orderId)
+    stream.resolve()
+    // Half of the interval at which the page reads past orders anyway.
+    await orders.getByText('Past orders').click({ timeout: 60_000 })
+    await orders.getByRole('table', { name: 'Past orders' }).getByText('cancelled').waitFor()
     expect(problems).toEqual([])
     await page.context().close()
   })

@@ -25,3 +25,10 @@ it('reads everything again after a reorg, and what an event without a subject ma
   expect(isTouched('listVaults', {}, changeOf(event('reorg', { withdrawn: [] })))).toBe(true)
   expect(isTouched('getRiskState', { agentId: '7' }, changeOf(event('price-stale', { symbol: 'NVDA' })))).toBe(true)
 })
+
+it('reads again when the stream opens what it read as of an earlier block, unless no event touches it', () => {
+  const opened = { type: 'opened', block: 20 } as const
+  expect(isTouched('listOrders', { agentId: '7' }, opened, 19)).toBe(true)
+  expect(isTouched('listOrders', { agentId: '7' }, opened, 20)).toBe(false)
+  expect(isTouched('listVaults', {}, opened, 19)).toBe(false)
+})

@@ -52,7 +52,12 @@ export type EventsRequest = {
   lastEventId?: string
   /** Ends the iteration. */
   signal?: AbortSignal
+  /** Is told where the stream is when it opens, and while it only has events that others asked for. */
+  onPosition?: (position: StreamPosition) => void
 }
+
+/** The newest event of the service: its id, after which a stream resumes, and its block. */
+export type StreamPosition = { id: string; blockNumber: string }
 
 /** The service sends a heartbeat every 15 seconds; a connection that is silent for longer is dead. */
 const MAX_SILENCE_MS = 45_000
@@ -79,8 +84,9 @@ export async function* streamEvents(http: Http, request: EventsRequest): AsyncGe
       const body = await openStream(http, path, lastEventId, connection)
       retry = createRetry(http.retryBudgetMs)
       for await (const event of readEvents(body, connection)) {
-        if (event.type !== 'position') yield event
         lastEventId = event.id
+        if (event.type === 'position') request.onPosition?.(event.data)
+        else yield event
       }
     } catch (error) {
       if (signal?.aborted) return
@@ -115,7 +121,7 @@ async function openStream(
 }
 
 /** Where a stream is, although no event of its filter has come. */
-type Position = { id: string; type: 'position' }
+type Position = { id: string; type: 'position'; data: StreamPosition }
 
 async function* readEvents(
   body: ReadableStream<Uint8Array>,

@@ -35,7 +35,7 @@ export {
   UntrustedQuoteError,
   ValidationError,
 } from './errors.ts'
-export type { EventData, EventsRequest, ServiceEvent } from './events.ts'
+export type { EventData, EventsRequest, ServiceEvent, StreamPosition } from './events.ts'
 export type { ErrorDetails } from './generated/error-codes.ts'
 export type { components, operations } from './generated/openapi.ts'
 export { type ReadDescription, readDescriptions } from './generated/read-descriptions.ts'

@@ -1,4 +1,4 @@
-import { createClient, type EventsRequest, NotFoundError } from '@agent-trading-service/client'
+import { createClient, type EventsRequest, NotFoundError, type StreamPosition } from '@agent-trading-service/client'
 import { type FiredStop, firedStopOf } from './stop-alerts.ts'
 import { type Change, changeOf } from './touched-reads.ts'
 
@@ -8,10 +8,14 @@ export type Subject = Pick<EventsRequest, 'agentId' | 'vault'>
 /** A reorg that the stream reported: the last block that stayed, and how many events were withdrawn. */
 export type Reorg = { commonAncestor: string; withdrawn: number }
 
-/** What a stream says: its state, since when (epoch milliseconds), an event, or that events may have been missed. */
+/**
+ * What a stream says: its state, since when (epoch milliseconds), an event, the block of the newest event when it
+ * opened, or that events may have been missed.
+ */
 export type StreamMessage =
   | { kind: 'state'; state: 'connecting' | 'live' | 'reconnecting'; since: number }
   | { kind: 'event'; id: string; change: Change; reorg?: Reorg; stop?: FiredStop | undefined }
+  | { kind: 'opened'; block: number }
   | { kind: 'gap' }
 
 const RETRY_MS = 2_000
@@ -66,9 +70,14 @@ export async function followEvents(
   while (!signal.aborted) {
     if (state !== 'reconnecting') setState('connecting')
     attempt = new AbortController()
+    let isOpening = lastEventId === undefined
+    const onPosition = ({ blockNumber }: StreamPosition) => {
+      if (isOpening) tell({ kind: 'opened', block: Number(blockNumber) })
+      isOpening = false
+    }
     try {
       const after = lastEventId === undefined ? {} : { lastEventId }
-      for await (const event of stream.events({ ...subject, ...after, signal: attempt.signal })) {
+      for await (const event of stream.events({ ...subject, ...after, onPosition, signal: attempt.signal })) {
         lastEventId = event.id
         markHeard()
         tell({

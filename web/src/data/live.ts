@@ -87,6 +87,7 @@ export function useLive(subject: Subject | undefined): void {
 function apply(message: StreamMessage): void {
   if (message.kind === 'state') setState(message.state, message.since)
   else if (message.kind === 'gap') announce('everything')
+  else if (message.kind === 'opened') announce({ type: 'opened', block: message.block })
   else {
     if (message.reorg) lastReorg.set(message.reorg)
     if (message.stop) alertStop(message.stop)

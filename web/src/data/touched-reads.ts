@@ -1,8 +1,12 @@
 import type { ReadId, ServiceEvent } from '@agent-trading-service/client'
 
-/** What happened: an event's type and subject, or `everything` where a page must read all it shows. */
+/**
+ * What happened: an event's type and subject, any events up to the block at which the stream opened, or `everything`
+ * where a page must read all it shows.
+ */
 export type Change =
   | 'everything'
+  | { type: 'opened'; block: number }
   | { type: ServiceEvent['type']; agentId?: string; positionId?: string; isClose?: boolean }
 
 const FILLS = ['trade', 'exit'] as const
@@ -33,9 +37,12 @@ const TOUCHED_BY: { [Id in ReadId]?: readonly ServiceEvent['type'][] } = {
 
 type Subject = { agentId?: unknown; positionId?: unknown }
 
-/** Whether a read has to be repeated after a change. */
-export function isTouched(id: ReadId, input: unknown, change: Change): boolean {
+export const isOpening = (change: Change): boolean => change !== 'everything' && change.type === 'opened'
+
+/** Whether a read whose data is as of a block has to be repeated after a change. */
+export function isTouched(id: ReadId, input: unknown, change: Change, block = 0): boolean {
   if (change === 'everything') return true
+  if (change.type === 'opened') return TOUCHED_BY[id] !== undefined && block < change.block
   if (!TOUCHED_BY[id]?.includes(change.type)) return false
   if (id === 'listClosedPositions' && !change.isClose) return false
   const { agentId, positionId } = (input ?? {}) as Subject

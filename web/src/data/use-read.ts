@@ -4,7 +4,7 @@ import { reads, toServiceError } from './client.ts'
 import { markHeard } from './event-stream.ts'
 import { changes, isOutage, noteRead } from './live.ts'
 import { createReadLoop } from './read-loop.ts'
-import { isTouched } from './touched-reads.ts'
+import { type Change, isOpening, isTouched } from './touched-reads.ts'
 
 /**
  * What a page knows of a read. `data` stays while it is read again; with `error` it is stale. `readAt` is in
@@ -47,6 +47,12 @@ function isBehind(data: unknown): boolean {
   return lagBlocks > 0 && asOf !== undefined && Date.now() - Number(asOf.blockTimestamp) * 1_000 > MAX_LAG_MS
 }
 
+/** The block that data is as of. */
+const blockOf = (data: unknown): number | undefined => {
+  const { asOf } = (data ?? {}) as { asOf?: { blockNumber: string } }
+  return asOf && Number(asOf.blockNumber)
+}
+
 /** The reads of the components on the page: one read serves all that show the same. */
 const shared = new Map<string, SharedRead>()
 
@@ -72,10 +78,18 @@ function startReading(key: string, { id, input, pollMs, isRepeated }: Call): Sha
       const retryMs = isOutage(next.error?.code) ? RETRY_MS : POLL_MS
       if (next.error?.retryable) retry = setTimeout(resume, Math.max(pauseMs, Math.min(retryMs, pollMs)))
       for (const reader of read.readers) reader(read.latest)
+      if (next.data === undefined) return
+      if (opening && isDue(opening)) request()
+      opening = undefined
     },
   )
+  /** That the stream has opened during the first read, whose data tells whether it began before. */
+  let opening: Change | undefined
+  const isDue = (change: Change) =>
+    change === 'everything' || (isRepeated && isTouched(id, input, change, blockOf(read.latest.data)))
   const unsubscribe = changes.subscribe(batch => {
-    if (batch.some(change => change === 'everything' || (isRepeated && isTouched(id, input, change)))) request()
+    if (read.latest.data === undefined) opening = batch.find(isOpening)
+    if (batch.some(change => change !== opening && isDue(change))) request()
   })
   let retry: ReturnType<typeof setTimeout> | undefined
   let resumesAt = 0
