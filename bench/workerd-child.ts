@@ -19,7 +19,7 @@ async function execute(command: Command): Promise<void> {
   if ('start' in command) {
     miniflare = new Miniflare(convertV4MiniflareOptions(command.start))
     await miniflare.ready
-    return void report({ url: (await miniflare.unsafeGetDirectURL()).origin })
+    return void report({ done: true })
   }
   if ('evict' in command) {
     const { className, name } = command.evict

@@ -40,6 +40,8 @@ export type WorkerdOptions = {
   /** The folder of Durable Objects and databases; existing ones are loaded. */
   persistTo: string
   port?: number | undefined
+  /** More ports to listen on. */
+  otherPorts?: readonly number[]
   /** The path of a bundle from `bundleWorker`; the service's own by default. */
   bundle?: string | undefined
   /** The port of the inspector, 0 for a free one; none by default, because it costs time. */
@@ -50,14 +52,22 @@ const root = join(import.meta.dirname, '..')
 const CONFIG = join(root, 'wrangler.toml')
 
 /** Serves the Worker with the bindings of wrangler.toml in its own workerd, and resolves once it listens. */
-export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPort }: WorkerdOptions): Promise<Workerd> {
+export async function startWorkerd({
+  vars,
+  persistTo,
+  port,
+  otherPorts = [],
+  bundle,
+  inspectorPort,
+}: WorkerdOptions): Promise<Workerd> {
+  const ownPort = port ?? (await freePort())
   const options: V4MiniflareOptions = {
     ...(await bindings()),
     name: 'worker',
-    modules: bundleModules(bundle ?? (await ownBundle())),
+    modules: bundleModules(bundle ?? (await bundleOnce('src/index.ts'))),
     bindings: vars,
     resourcePersistencePath: persistTo,
-    unsafeDirectSockets: [{ host: '127.0.0.1', port: port ?? (await freePort()) }],
+    unsafeDirectSockets: [ownPort, ...otherPorts].map(each => ({ host: '127.0.0.1', port: each })),
     host: '127.0.0.1',
     port: 0,
     cf: false,
@@ -68,11 +78,10 @@ export async function startWorkerd({ vars, persistTo, port, bundle, inspectorPor
   const send = (command: Command) => host.send(command)
   try {
     send({ start: options })
-    const report = await host.report()
-    if (!('url' in report)) throw new Error('workerd did not report its URL.')
+    await host.report()
     const pid = childOf(host.pid, 'workerd')
     return {
-      url: report.url,
+      url: `http://127.0.0.1:${ownPort}`,
       pid,
       logs: host.logs,
       cpuSeconds: () => cpuSeconds(pid),
@@ -115,15 +124,16 @@ export async function bundleWorker(entry: string, folder: string): Promise<strin
   return join(built, entry.replace(/^.*\//, '').replace(/\.ts$/, '.js'))
 }
 
-let bundled: Promise<string> | undefined
-/** Returns the path of the service's own bundle, which is built once per process. */
-function ownBundle(): Promise<string> {
-  if (bundled === undefined) {
-    const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-bundle-'))
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-    bundled = bundleWorker(join(root, 'src/index.ts'), folder)
-  }
-  return bundled
+const bundles = new Map<string, Promise<string>>()
+/** Returns the path of the bundle of a Worker, which is built once per process. */
+export function bundleOnce(entry: string): Promise<string> {
+  const known = bundles.get(entry)
+  if (known) return known
+  const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-bundle-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const bundle = bundleWorker(join(root, entry), folder)
+  bundles.set(entry, bundle)
+  return bundle
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Account } from '../devnet/accounts.ts'
 import type { Deployment } from '../devnet/index.ts'
 import { createClient } from '../packages/client/src/index.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
-import { type RecordedService, recordRefusals } from './record-refusals.ts'
+import { REFUSED_PATH, type Refused } from './refused.ts'
 import type { AgentRecord, Promotion, ReportedOrder, ReportedTrade, Statistics } from './report.ts'
 
 /**
@@ -27,8 +27,8 @@ export function programOf([command, ...args]: readonly [string, ...string[]]): P
   return { name: shown.join(' '), command, args }
 }
 
-/** A program, its agent on the embedded chain, and its own port in front of the service. */
-export type AgentUnderTest = { program: Program; agentId: string; account: Account; service: RecordedService }
+/** A program, its agent on the embedded chain, and the URL at which the service counts what the agent is refused. */
+export type AgentUnderTest = { program: Program; agentId: string; account: Account; url: string }
 
 const VAULT = 'genesis'
 
@@ -38,6 +38,7 @@ export async function registerAgent(
   { rpcUrl, chainId, contracts, accounts }: Deployment,
   account: Account,
   program: Program,
+  url: string,
 ): Promise<AgentUnderTest> {
   const client = createClient({ baseUrl: serviceUrl, rpcUrl, account: privateKeyToAccount(account.privateKey) })
   const { registrationFee } = await client.getRegistrationQuote()
@@ -55,22 +56,22 @@ export async function registerAgent(
     metadataURI: 'https://agents.example/agent.json',
   }
   const { agentId } = await client.register({ ...registration, payer })
-  return { program, agentId, account, service: await recordRefusals(serviceUrl) }
+  return { program, agentId, account, url }
 }
 
 /**
  * Runs a program until it ends, and returns its exit code. What it prints goes to its output or to stderr, because
  * stdout has the report.
  */
-export function runProgram({ program, agentId, account, service }: AgentUnderTest, rpcUrl: string): Promise<number> {
+export function runProgram({ program, agentId, account, url }: AgentUnderTest, rpcUrl: string): Promise<number> {
   const { output = 2 } = program
   const child = spawn(program.command, program.args, {
     stdio: ['ignore', output, output],
     env: {
       ...process.env,
       ...program.env,
-      BASE: service.url,
-      ATS_URL: service.url,
+      BASE: url,
+      ATS_URL: url,
       RPC_URL: rpcUrl,
       ATS_AGENT: agentId,
       AGENT_KEY: account.privateKey,
@@ -91,16 +92,18 @@ export function runProgram({ program, agentId, account, service }: AgentUnderTes
  */
 export async function recordOf(
   serviceUrl: string,
-  { program, agentId, service }: AgentUnderTest,
+  { program, agentId, url }: AgentUnderTest,
   { exitCode, shift }: { exitCode: number; shift: number },
 ): Promise<AgentRecord> {
   const client = createClient({ baseUrl: serviceUrl })
-  const [{ allocation, accountRiskBounds, promotionReadiness }, statistics, trades, orders] = await Promise.all([
-    client.getRiskState({ agentId }),
-    client.getAgentStats({ agentId, period: 'all' }),
-    readTrades(client, agentId, shift),
-    readOrders(client, agentId, shift),
-  ])
+  const [{ allocation, accountRiskBounds, promotionReadiness }, statistics, trades, orders, refused] =
+    await Promise.all([
+      client.getRiskState({ agentId }),
+      client.getAgentStats({ agentId, period: 'all' }),
+      readTrades(client, agentId, shift),
+      readOrders(client, agentId, shift),
+      readRefused(url),
+    ])
   const { asOf: _, lagBlocks: __, agentId: ___, ...figures } = statistics
   return {
     name: program.name,
@@ -110,10 +113,20 @@ export async function recordOf(
     orders,
     statistics: onTheTapesClock(figures as Statistics, shift),
     promotion: promotionReadiness as Promotion,
-    ...service.refused(),
+    ...refused,
     exitCode,
   }
 }
+
+/** Reads what the service has counted at an agent's port, in the order of the names. */
+async function readRefused(url: string): Promise<Refused> {
+  const response = await fetch(url + REFUSED_PATH)
+  const { refusals, limits } = (await response.json()) as Refused
+  return { refusals: sorted(refusals), limits: sorted(limits) }
+}
+
+const sorted = (counts: Record<string, number>): Record<string, number> =>
+  Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 /** Returns statistics whose times are `shift` seconds earlier. */
 function onTheTapesClock(statistics: Statistics, shift: number): Statistics {

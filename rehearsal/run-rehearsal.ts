@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { startWorkerd } from '../bench/workerd.ts'
+import { bundleOnce, startWorkerd } from '../bench/workerd.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
 import type { MarketKind, RehearseOptions, TapeFile } from '../packages/cli/src/commands/rehearse.ts'
@@ -44,7 +44,7 @@ export async function rehearse(
   options: PlayOptions,
   judgeAgent: JudgeAgent,
 ): Promise<Result> {
-  const place = await reservePort()
+  const place = await reservePorts(programs)
   const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(place.port) })
   return reportOf(named, await playTo(programs, market, place, options), judgeAgent)
 }
@@ -71,23 +71,23 @@ async function rehearseMirror(
       code: 'AGENT_REQUIRED',
       remedy: 'Name its program after --, or with --agent.',
     })
-  const place = await reservePort()
+  const place = await reservePorts(programs)
   const market = await startMirror(mirror, { chainId, baseUrl: urlAt(place.port) })
   process.once('SIGINT', market.end)
   const records = await playTo(programs, market, place, options)
   return reportOf({ tape: market.tape(), market: `mirror of ${mirror}`, seed: null }, records, judgeAgent)
 }
 
-type Place = { port: number; release(): Promise<void> }
+/** The service's port, and one for each program. */
+type Place = { port: number; agentPorts: number[]; release(): Promise<unknown> }
 
-/** Listens on a free port until the service does: other programs may start many while the contracts are deployed. */
-async function reservePort(): Promise<Place> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  return {
-    port: (server.address() as AddressInfo).port,
-    release: () => new Promise(resolve => server.close(() => resolve())),
-  }
+/** Listens on free ports until the service does: other programs may start many while the contracts are deployed. */
+async function reservePorts(programs: readonly Program[]): Promise<Place> {
+  const servers = [createServer(), ...programs.map(() => createServer())]
+  for (const server of servers) await new Promise<void>(resolve => server.unref().listen(0, '127.0.0.1', resolve))
+  const [port = 0, ...agentPorts] = servers.map(server => (server.address() as AddressInfo).port)
+  const close = (server: Server) => new Promise<void>(resolve => server.close(() => resolve()))
+  return { port, agentPorts, release: () => Promise.all(servers.map(close)) }
 }
 
 const urlAt = (port: number) => `http://127.0.0.1:${port}`
@@ -127,7 +127,7 @@ function readMarket({ tape: files, market, ...options }: RehearseOptions): Named
 async function playTo(
   programs: readonly Program[],
   market: EmbeddedMarket,
-  { port, release }: Place,
+  { port, agentPorts, release }: Place,
   { hours, speed, mirror }: PlayOptions,
 ): Promise<AgentRecord[]> {
   const serviceUrl = urlAt(port)
@@ -141,15 +141,14 @@ async function playTo(
     const stage = await openStage(market, serviceUrl)
     running.push({ stop: stage.close })
     await release()
-    const worker = await startService(port, market, stage, { hours, isLive: mirror !== undefined })
+    const worker = await startService([port, ...agentPorts], market, stage, { hours, isLive: mirror !== undefined })
     running.push(worker)
     const agents: AgentUnderTest[] = []
     for (const [index, program] of programs.entries()) {
       const account = market.deployment.accounts.agents[index]
       if (account === undefined) throw new Error(`At most ${index} agents are rehearsed at once.`)
-      const agent = await registerAgent(serviceUrl, market.deployment, account, program)
-      running.push({ stop: agent.service.close })
-      agents.push(agent)
+      const url = urlAt(agentPorts[index] ?? port)
+      agents.push(await registerAgent(serviceUrl, market.deployment, account, program, url))
     }
     const exitCodes = new Map<AgentUnderTest, number>()
     const seats = agents.map(agent => ({
@@ -179,7 +178,7 @@ function storageParent(): string {
 
 /** Serves the API on plain workerd, without the development server of wrangler, which would handle each request too. */
 async function startService(
-  port: number,
+  [port, ...otherPorts]: number[],
   { deployment }: EmbeddedMarket,
   stage: Stage,
   { hours, isLive }: { hours: RehearseOptions['hours']; isLive: boolean },
@@ -200,7 +199,8 @@ async function startService(
   }
   const remove = () => rmSync(persistTo, { recursive: true, force: true })
   try {
-    const workerd = await startWorkerd({ port, persistTo, vars })
+    const bundle = await bundleOnce('rehearsal/recording-worker.ts')
+    const workerd = await startWorkerd({ port, otherPorts, persistTo, vars, bundle })
     return { stop: () => workerd.stop().finally(remove) }
   } catch (error) {
     remove()

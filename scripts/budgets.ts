@@ -57,10 +57,10 @@ const LINES: Record<string, number> = {
   'contracts/src': 12_955,
   'contracts/test': 22_507,
   devnet: 5_468,
-  bench: 4_227,
+  bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_491,
-  test: 63_225,
+  rehearsal: 4_483,
+  test: 63_226,
   scripts: 6_884,
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startWorkerd, type Workerd } from '../../bench/workerd.ts'
+import { bundleOnce, startWorkerd, type Workerd } from '../../bench/workerd.ts'
 import { scaledStockTokenAbi } from '../../contracts-abi/scaled-stock-token.ts'
 import type { Account } from '../../devnet/accounts.ts'
 import { freePort } from '../../devnet/anvil.ts'
@@ -23,14 +23,19 @@ const CHAIN_ID = 31_338
 const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-deployment-'))
 let devnet: Devnet
 let worker: Workerd
+/** Where the service counts what an agent is refused. */
+let agentUrl: string
 
 beforeAll(async () => {
-  const port = await freePort()
+  const [port, ofAgent] = [await freePort(), await freePort()]
+  agentUrl = `http://127.0.0.1:${ofAgent}`
   devnet = await startDevnet({ chainId: CHAIN_ID, baseUrl: `http://127.0.0.1:${port}` })
   worker = await startWorkerd({
     port,
+    otherPorts: [ofAgent],
     persistTo: join(folder, 'storage'),
     vars: { ...workerVars(devnet.deployment), ...unlimitedGas, ...unlimitedRequests },
+    bundle: await bundleOnce('rehearsal/recording-worker.ts'),
   })
 })
 afterAll(async () => {
@@ -62,13 +67,9 @@ const rehearse = (...args: string[]) => start(['scripts/rehearse.ts', ...args])
 
 it('a mirror plays a deployment under another chain id, so that what is signed in it is worthless there', async () => {
   // The same key has the same agent on both chains, under the same contracts.
-  const { service } = await registerAgent(
-    worker.url,
-    devnet.deployment,
-    devnet.deployment.accounts.agents[0] as Account,
-    { name: 'original', command: '', args: [] },
-  )
-  await service.close()
+  const [account] = devnet.deployment.accounts.agents
+  const program = { name: 'original', command: '', args: [] }
+  await registerAgent(worker.url, devnet.deployment, account as Account, program, worker.url)
   const report = join(folder, 'mirror.json')
   const { child, ended } = start(
     ['scripts/rehearse.ts', '--mirror', worker.url, '--hours', 'all', '--json', report].concat([
@@ -119,15 +120,16 @@ it('a mirror that cannot be played is refused with what to do instead', async ()
 it('a rehearsal of a recorded day gives the trades, fills and refusals that the same wishes had on the day', async () => {
   const { accounts } = devnet.deployment
   const account = accounts.agents[1] as Account
-  const agent = await registerAgent(worker.url, devnet.deployment, account, { name: 'day', command: '', args: [] })
-  const { agentId, service } = agent
+  const program = { name: 'day', command: '', args: [] }
+  const agent = await registerAgent(worker.url, devnet.deployment, account, program, agentUrl)
+  const { agentId } = agent
   const wishes: Wish[] = []
   const timeNow = async () => Number((await devnet.client.getBlock()).timestamp)
   const wish = async (segment: string, query: Record<string, string>, positionOf?: string) => {
     await devnet.increaseTime(60)
     const made = { at: await timeNow(), segment, query, ...(positionOf !== undefined && { positionOf }) }
     wishes.push(made)
-    return perform({ base: service.url, agentId, key: account.privateKey }, made)
+    return perform({ base: agentUrl, agentId, key: account.privateKey }, made)
   }
   const readPositions = async (): Promise<Body[]> => {
     const response = await fetch(`${worker.url}/agents/${agentId}/positions`)
@@ -170,7 +172,6 @@ it('a rehearsal of a recorded day gives the trades, fills and refusals that the 
   await devnet.increaseTime(60)
 
   const live = await recordOf(worker.url, agent, { exitCode: 0, shift: 0 })
-  await service.close()
   const day = join(folder, 'day.json')
   const recorded = await start([
     ...['packages/cli/src/ats.ts', 'tape', 'record', '--posts'],

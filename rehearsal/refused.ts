@@ -1,0 +1,5 @@
+/** What the service did not accept of an agent, by code, and the rules that failed in the checks of its quotes. */
+export type Refused = { refusals: Record<string, number>; limits: Record<string, number> }
+
+/** Where the runner reads what was counted at an agent's port. */
+export const REFUSED_PATH = '/rehearsal/refused'
