@@ -7,7 +7,6 @@ export const availabilityErrors = {
     status: 502,
     sentence: () => 'The chain cannot be reached.',
     remedy: 'Try again in a moment.',
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   NODES_BEHIND: row<{ minBlock: bigint; newestBlock: bigint }>({
@@ -15,7 +14,6 @@ export const availabilityErrors = {
     sentence: ({ minBlock, newestBlock }) =>
       `Block ${minBlock} has been shown already; the nodes are at block ${newestBlock}, and older state is not returned.`,
     remedy: 'Try again in a moment.',
-    retryable: true,
     retryAfterSeconds: 1,
     level: 'warn',
   }),
@@ -24,7 +22,6 @@ export const availabilityErrors = {
     sentence: () => 'The history is not indexed yet, or its database cannot be reached.',
     remedy: 'Try again in a moment; `history` of /health/ready shows how far the indexer is.',
     toolRemedy: 'Try again in a moment; reads of the present work without the history.',
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   TOO_MANY_STREAMS: row({
@@ -32,7 +29,6 @@ export const availabilityErrors = {
     sentence: () => 'The maximum number of event streams of this deployment is open.',
     remedy: 'Try again in a moment; one stream of GET /events can replace several streams of single agents.',
     toolRemedy: 'Try again in a moment.',
-    retryable: true,
     retryAfterSeconds: 5,
     level: 'warn',
   }),
@@ -41,7 +37,6 @@ export const availabilityErrors = {
     sentence: () => 'Your address has the maximum number of event streams open.',
     remedy: 'Close some of them; one stream of GET /events can replace several streams of single agents.',
     toolRemedy: 'Close some of them.',
-    retryable: true,
     retryAfterSeconds: 15,
   }),
   CHAIN_NOT_CONFIGURED: row({
@@ -80,7 +75,6 @@ export const availabilityErrors = {
     remedy:
       'Nothing was sent. Other kinds are not affected; `closedIntake` of GET /health shows when it is open again.',
     toolRemedy: 'Nothing was sent. Other kinds are not affected; try again later.',
-    retryable: true,
     retryAfterSeconds: 60,
     level: 'warn',
   }),
@@ -88,7 +82,6 @@ export const availabilityErrors = {
     status: 503,
     sentence: () => 'The intake switches cannot be changed at the moment; nothing was changed.',
     remedy: 'Try again in a moment.',
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   OPERATOR_NOT_CONFIGURED: row({
@@ -106,7 +99,6 @@ export const availabilityErrors = {
     status: 503,
     sentence: ({ problem }) => `Trading is not possible: ${problem}.`,
     remedy: 'See details for the state of every component; reads may still work.',
-    retryable: true,
     retryAfterSeconds: 10,
   }),
   INTERNAL: row({
@@ -122,17 +114,14 @@ const NOT_ACCEPTED_YET = 'until one is accepted, GET /intents/{digest} returns 4
 /** Outcomes of sending a signed intent to the chain. */
 export const relayErrors = {
   NONCE_IN_FLIGHT: row<{ agentId: string; nonce: string; digest: Hex }>({
-    status: 400,
     sentence: ({ agentId, nonce }) => `Another intent of agent ${agentId} with the nonce ${nonce} is being executed.`,
     remedy: 'Wait for that intent (GET /intents/{digest} shows it), then fetch a fresh quote.',
   }),
   INTENT_REFUSED: row<{ problem: string }>({
-    status: 400,
     sentence: ({ problem }) => `The chain rejected the call: ${problem}.`,
     remedy: 'Nothing was executed. Fetch a fresh quote and compare its checks.',
   }),
   SUBMISSION_REVERTED: row<{ transactionHash: Hex; problem: string }>({
-    status: 400,
     sentence: ({ transactionHash, problem }) =>
       `The transaction ${transactionHash} was mined and reverted: ${problem}.`,
     remedy: 'Nothing was traded. The market or a limit moved after the check: fetch a fresh quote.',
@@ -144,14 +133,12 @@ export const relayErrors = {
         ? 'The outcome of the intent is not known yet.'
         : 'The transaction was sent to the chain and its outcome is not known yet.',
     remedy: `${SEND_AGAIN}: it is never executed twice, and the response is the outcome. GET /intents/{digest} shows it too.`,
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   SUBMISSION_FAILED: row<{ digest: Hex }>({
     status: 502,
     sentence: () => 'No node accepted the transaction; nothing was executed.',
     remedy: `${SEND_AGAIN}; ${NOT_ACCEPTED_YET}.`,
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   TRANSACTION_DROPPED: row<{ digest: Hex | undefined }>({
@@ -165,7 +152,6 @@ export const relayErrors = {
     status: 503,
     sentence: () => 'The executor is at capacity; the intent was not accepted.',
     remedy: `${SEND_AGAIN} after retryAfterSeconds; ${NOT_ACCEPTED_YET}.`,
-    retryable: true,
     retryAfterSeconds: 1,
   }),
   TOO_MANY_REVERTS: row<{ digest: Hex }>({
@@ -173,7 +159,6 @@ export const relayErrors = {
     sentence: () => "The signer's last transactions were mined and reverted; its next intent must wait.",
     remedy:
       'Every revert costs gas: fetch a fresh quote after retryAfterSeconds and send only an intent that passes its checks.',
-    retryable: true,
     retryAfterSeconds: 60,
     level: 'warn',
   }),
@@ -188,7 +173,6 @@ export const relayErrors = {
     sentence: ({ budget, window, limitGas, leftGas }) =>
       `The gas budget \`${budget}\` of this ${window} has ${leftGas} of ${limitGas} gas left, which is too little; nothing was sent.`,
     remedy: `${SEND_AGAIN} after retryAfterSeconds. Reductions have a reserve of their own.`,
-    retryable: true,
     retryAfterSeconds: 60,
   }),
   GAS_PRICE_TOO_HIGH: row<{ digest?: Hex; gasPriceWei: string; maxGasPriceWei: string }>({
@@ -196,7 +180,6 @@ export const relayErrors = {
     sentence: ({ gasPriceWei, maxGasPriceWei }) =>
       `Gas costs ${gasPriceWei} wei at the moment, with its data on L1, and this service pays at most ${maxGasPriceWei} for this; nothing was sent.`,
     remedy: `${SEND_AGAIN} later: gas prices fall within minutes to hours. Reductions, exit ladders and stops are sent at any price.`,
-    retryable: true,
     retryAfterSeconds: 60,
     level: 'warn',
   }),
@@ -204,21 +187,18 @@ export const relayErrors = {
     status: 502,
     sentence: () => "The executor's journal cannot be read at the moment.",
     remedy: 'Try again in a moment.',
-    retryable: true,
     retryAfterSeconds: 2,
   }),
   EXECUTOR_OUT_OF_FUNDS: row<{ digest: Hex }>({
     status: 503,
     sentence: () => 'The executor account cannot pay for gas; the intent was not accepted.',
     remedy: `The operator must fund the executor account. ${SEND_AGAIN} later; ${NOT_ACCEPTED_YET}.`,
-    retryable: true,
     retryAfterSeconds: 60,
   }),
   EXECUTOR_PAUSED: row<{ digest: Hex }>({
     status: 503,
     sentence: () => 'Someone else also uses the executor account; the intent was not accepted.',
     remedy: `The operator must stop a second copy of the service, or replace the key. ${SEND_AGAIN} later.`,
-    retryable: true,
     retryAfterSeconds: 60,
   }),
 }

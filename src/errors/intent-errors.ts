@@ -20,7 +20,6 @@ const LONG_ONLY =
 /** Signed intents that do not match what the agent must sign, or the position they are about. */
 export const intentErrors = {
   EXPIRED_DEADLINE: row<{ given: bigint | undefined; serverTime: bigint | undefined }>({
-    status: 400,
     sentence: ({ given, serverTime }) =>
       given === undefined || serverTime === undefined
         ? 'The deadline has passed.'
@@ -28,17 +27,14 @@ export const intentErrors = {
     remedy: 'Fetch a fresh quote, sign its suggestedDeadline and send the intent again.',
   }),
   DEADLINE_IN_MILLISECONDS: row<{ given: bigint; serverTime: bigint }>({
-    status: 400,
     sentence: ({ given, serverTime }) => `The deadline ${given} is in milliseconds; the time is ${serverTime}.`,
     remedy: 'Deadlines are Unix seconds: divide by 1000, sign again and resend.',
   }),
   INVALID_NONCE: row<{ given: bigint; expected: bigint }>({
-    status: 400,
     sentence: ({ given, expected }) => `The nonce is ${given}; the next nonce is ${expected}.`,
     remedy: 'Fetch a fresh quote, sign its nonce and send the intent again.',
   }),
   INVALID_ACCOUNT_NONCE: row<{ account: Address; currentNonce: bigint }>({
-    status: 400,
     sentence: ({ account, currentNonce }) =>
       `The signed nonce is not ${currentNonce}, the current nonce of ${account}.`,
     remedy: 'Fetch a fresh quote, sign its nonce and send the body again.',
@@ -50,52 +46,43 @@ export const intentErrors = {
     recovered: Address | null | undefined
     digest: Hex | undefined
   }>({
-    status: 400,
     sentence: ({ problem, signer }) =>
       `The signature is not valid${signer === undefined ? '' : ` for the signer ${signer}`}: ${problem}.`,
     remedy:
       "Sign the quote's typedData with the signer's key (eth_signTypedData_v4) and send the same values, exits in the signed order.",
   }),
   INVALID_EXIT_RULES: row<LadderFacts>({
-    status: 400,
     sentence: facts => `The exit ladder is invalid: ${ruleOf(facts)}${facts.problem}${valuesOf(facts)}.`,
     remedy:
       'Send 1 to 5 rules: each stop-loss (negative triggerBps) deeper than the one before, each take-profit (positive) higher, the last rule with exitBps 10000.',
   }),
   EXIT_RULES_OUT_OF_BOUNDS: row<LadderFacts>({
-    status: 400,
     sentence: facts =>
       `The exit ladder is outside the track's bounds: ${ruleOf(facts)}${facts.problem}${valuesOf(facts)}.`,
     remedy: "Stay within the quote's exitBounds.",
   }),
   TOO_MANY_EXIT_RULES: row<{ count: bigint }>({
-    status: 400,
     sentence: ({ count }) => `The ladder would have ${count} rules; at most 5 are allowed, including the fired ones.`,
     remedy: 'Send fewer rules.',
   }),
   PENDING_RULE_ALREADY_TRIGGERED: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) => `A rule of the new ladder of position ${positionId} would fire immediately.`,
     remedy: 'Move the trigger away from the current price, or reduce the position instead.',
   }),
   INVALID_TRADE_AMOUNT: row<{ usdcAmount: bigint }>({
-    status: 400,
     sentence: ({ usdcAmount }) => `The amount is ${usdcAmount} USDC base units; it must be above zero.`,
     remedy: 'Send a positive usdcAmount.',
   }),
   BPS_OUT_OF_RANGE: row<{ bps: bigint }>({
-    status: 400,
     sentence: ({ bps }) => `${bps} basis points are out of range; the maximum is 10000.`,
     remedy: 'Send maxSlippageBps from 0 to 10000 and exitBps from 1 to 10000.',
   }),
   VAULT_MISMATCH: row<{ agentId: bigint; expected: Address; provided: Address }>({
-    status: 400,
     sentence: ({ agentId, expected, provided }) =>
       `The intent names the vault ${provided}; agent ${agentId} trades only in the vault ${expected}.`,
     remedy: "Sign the quote's vault.",
   }),
   TOKEN_NOT_ALLOWED: row<{ token: Address }>({
-    status: 400,
     sentence: ({ token }) => `The agent's vault does not allow the token ${token}.`,
     remedy: "Trade a token from the quote's allowedSymbols.",
   }),
@@ -111,38 +98,31 @@ export const intentErrors = {
     remedy: LONG_ONLY,
   }),
   POSITION_NOT_OPEN: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) => `Position ${positionId} is closed.`,
     remedy: 'Only an open position can be changed; open a new one.',
   }),
   POSITION_ALREADY_OPEN: row<{ agentId: bigint; token: Address; positionId?: bigint }>({
-    status: 400,
     sentence: ({ agentId, token, positionId }) =>
       `Agent ${agentId} already has an open position in the token ${token}${positionId === undefined ? '' : `: position ${positionId}`}.`,
     remedy: 'Add to it with POST /agents/{agentId}/add-intents.',
   }),
   INVALID_REDUCE_AMOUNT: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) => `The share of position ${positionId} rounds down to zero tokens.`,
     remedy: 'Send a larger exitBps; 10000 closes the position.',
   }),
   NO_PENDING_EXIT_RULE: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) => `Position ${positionId} has no pending exit rule.`,
     remedy: FRESH_QUOTE,
   }),
   TRIGGER_NOT_MET: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) => `The current price meets no pending exit rule of position ${positionId}.`,
     remedy: FRESH_QUOTE,
   }),
   NOT_OWNER_OR_SIGNER: row<{ agentId: bigint; caller: Address }>({
-    status: 400,
     sentence: ({ agentId, caller }) => `${caller} is neither the owner nor the signer of agent ${agentId}.`,
     remedy: "Send the call from the agent's owner or signer.",
   }),
   AGENT_NOT_SUSPENDED: row<{ agentId: bigint }>({
-    status: 400,
     sentence: ({ agentId }) =>
       `Agent ${agentId} is not suspended; only positions of a suspended agent can be force-closed.`,
     remedy: FRESH_QUOTE,

@@ -6,7 +6,6 @@ const CHECK_MANDATE = "Stay within the agent's mandate, or have its owner sign a
 /** What the owner of an agent does not allow, and messages of owners that are refused. Amounts are USDC base units. */
 export const mandateErrors = {
   MANDATE_STOPS_BUYING: row<{ agentId: bigint; mode: bigint; validUntil: bigint }>({
-    status: 400,
     sentence: ({ agentId, mode, validUntil }) =>
       mode === 0n
         ? `The mandate of agent ${agentId} ended at ${validUntil}, so the agent cannot buy.`
@@ -14,73 +13,60 @@ export const mandateErrors = {
     remedy: 'Reducing and exits still work; the owner signs a new mandate to let the agent buy again.',
   }),
   MANDATE_FORBIDS_LOOSER_LADDER: row<{ positionId: bigint }>({
-    status: 400,
     sentence: ({ positionId }) =>
       `The owner stopped the agent: the new stop-losses of position ${positionId} protect less than the present ones.`,
     remedy: 'Sign stop-losses that sell as much at the same price or earlier.',
   }),
   TOKEN_OUTSIDE_MANDATE: row<{ agentId: bigint; token: Address }>({
-    status: 400,
     sentence: ({ agentId, token }) => `The mandate of agent ${agentId} does not include the token ${token}.`,
     remedy: `${CHECK_MANDATE}.`,
   }),
   EXCEEDS_MANDATE_TRADE: row<{ agentId: bigint; tradeSize: bigint; max: bigint }>({
-    status: 400,
     sentence: ({ agentId, tradeSize, max }) =>
       `The trade has ${tradeSize} USDC base units; the mandate of agent ${agentId} allows ${max} per trade.`,
     remedy: `${CHECK_MANDATE}.`,
   }),
   EXCEEDS_MANDATE_TURNOVER: row<{ agentId: bigint; turnover: bigint; max: bigint }>({
-    status: 400,
     sentence: ({ agentId, turnover, max }) =>
       `The day's turnover of agent ${agentId} would be ${turnover} USDC base units; its mandate allows ${max}.`,
     remedy: `${CHECK_MANDATE}, or wait for the next UTC day.`,
   }),
   EXCEEDS_MANDATE_EXPOSURE: row<{ agentId: bigint; exposure: bigint; max: bigint }>({
-    status: 400,
     sentence: ({ agentId, exposure, max }) =>
       `The positions of agent ${agentId} would cost ${exposure} USDC base units; its mandate allows ${max}.`,
     remedy: `${CHECK_MANDATE}, or reduce a position first.`,
   }),
   MANDATE_NOT_FOUND: row<{ agentId: bigint }>({
-    status: 400,
     sentence: ({ agentId }) => `The limits of the mandate of agent ${agentId} are not known to the present contract.`,
     remedy: 'The owner signs the mandate again; reducing and exits still work.',
   }),
   MANDATE_OUT_OF_RANGE: row<{ field: bigint; value: bigint; max: bigint }>({
-    status: 400,
     sentence: ({ field, value, max }) => `Field ${field} of the mandate is ${value}; the maximum is ${max}.`,
     remedy: 'Sign a mandate with a smaller value.',
   }),
   NO_AGENTS: row({
-    status: 400,
     sentence: () => 'The list of agents is empty.',
     remedy: 'Sign a message for at least one agent.',
   }),
   MESSAGE_ALREADY_USED: row<{ digest: Hex }>({
-    status: 400,
     sentence: ({ digest }) => `The message ${digest} has taken effect before.`,
     remedy: 'Fetch a fresh quote and sign it, if the agents are to be stopped again.',
   }),
   NO_OWNERSHIP_OFFER: row<{ agentId: bigint }>({
-    status: 400,
     sentence: ({ agentId }) => `The owner of agent ${agentId} offers it to nobody.`,
     remedy: 'The owner signs an offer first.',
   }),
   INVALID_CANCELLATION: row<{ agentId: bigint; nextNonce: bigint; untilNonce: bigint }>({
-    status: 400,
     sentence: ({ agentId, nextNonce, untilNonce }) =>
       `The next nonce of agent ${agentId} is ${nextNonce}; its intents cannot be cancelled up to nonce ${untilNonce}.`,
     remedy: 'Sign an untilNonce above the next nonce, by at most 64.',
   }),
   FIRST_LOSS_BOUND: row<{ agentId: bigint; locked: bigint; shares: bigint }>({
-    status: 400,
     sentence: ({ agentId, locked, shares }) =>
       `${locked} vault shares answer for the losses of agent ${agentId}; they cannot be reduced to ${shares} while it has real capital.`,
     remedy: 'Lock at least as many shares. Or close its positions, then lock 0, which gives its allocation back.',
   }),
   INSUFFICIENT_SHARES: row<{ owner: Address; available: bigint; shares: bigint }>({
-    status: 400,
     sentence: ({ owner, available, shares }) =>
       `The owner ${owner} has ${available} vault shares that answer for no agent; ${shares} more are needed.`,
     remedy: 'Deposit into the vault first, or lock fewer shares.',
@@ -91,12 +77,10 @@ export const mandateErrors = {
     remedy: 'The owner calls the agent registry directly; register agents without an owner.',
   }),
   ONLY_OWNER_CONTROLS: row<{ caller: Address }>({
-    status: 400,
     sentence: ({ caller }) => `Only the contract for messages of owners may call this, not ${caller}.`,
     remedy: 'Sign a message as the owner of the agent.',
   }),
   OWNER_IS_SIGNER: row<{ owner: Address }>({
-    status: 400,
     sentence: ({ owner }) => `The owner ${owner} is also the signer.`,
     remedy: 'Name another owner, or register without one: the signer then owns the agent.',
   }),
@@ -105,7 +89,6 @@ export const mandateErrors = {
 /** Webhooks that cannot be created, found or reached. */
 export const webhookErrors = {
   WEBHOOK_URL_REFUSED: row<{ url: string; problem: string }>({
-    status: 400,
     sentence: ({ url, problem }) => `Events cannot be posted to ${url}: ${problem}.`,
     remedy: 'Use an https URL on port 443 whose host has public addresses only.',
   }),
@@ -116,7 +99,6 @@ export const webhookErrors = {
       'POST /agents/{agentId}/webhooks/list lists the webhooks; only the owner sees and changes those that the owner created.',
   }),
   WEBHOOK_DEADLINE_TOO_FAR: row<{ deadline: bigint; latestDeadline: bigint }>({
-    status: 400,
     sentence: ({ deadline, latestDeadline }) =>
       `The deadline is ${deadline}; messages about webhooks may be valid until ${latestDeadline} at most.`,
     remedy: "Sign the quote's suggestedDeadline.",
@@ -131,7 +113,6 @@ export const webhookErrors = {
     sentence: ({ agentId }) =>
       `The account that signed this sent too many messages about the webhooks of agent ${agentId}, or too many tests.`,
     remedy: 'Sign again after retryAfterSeconds.',
-    retryable: true,
     retryAfterSeconds: 60,
   }),
   WEBHOOKS_FULL: row({
@@ -152,7 +133,6 @@ export const webhookErrors = {
     status: 503,
     sentence: () => 'The webhooks, or the resolver that checks their hosts, cannot be reached.',
     remedy: 'Try again in a moment; the identical body is executed at most once.',
-    retryable: true,
     retryAfterSeconds: 2,
   }),
 }

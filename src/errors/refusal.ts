@@ -1,3 +1,10 @@
+import type {
+  CodeOfError,
+  ContractErrorCode,
+  ErrorFacts,
+  ErrorName,
+} from '@agent-trading-service/protocol/decode-revert'
+
 /** The named facts of a refusal: what was given, what was expected, which limit applies. */
 export type Facts = Record<string, unknown>
 
@@ -60,5 +67,28 @@ export type ErrorRow<F extends Facts = never> = {
   level?: 'warn'
 }
 
-/** Declares a row whose refusal takes the facts `F`. */
-export const row = <F extends Facts = Record<never, never>>(definition: ErrorRow<F>): ErrorRow<F> => definition
+type RowDefinition<F extends Facts> = Omit<ErrorRow<F>, 'status'> & Partial<Pick<ErrorRow<F>, 'status'>>
+
+/** Declares a row whose refusal takes the facts `F`: with status 400 unless it says otherwise, retryable if it has a wait. */
+export const row = <F extends Facts = Record<never, never>>(definition: RowDefinition<F>): ErrorRow<F> => ({
+  status: 400,
+  ...(definition.retryAfterSeconds !== undefined && { retryable: true }),
+  ...definition,
+})
+
+type FactsOfCode<C> = {
+  [Name in ErrorName]: CodeOfError<Name> extends C ? ErrorFacts<Name> : never
+}[ErrorName]
+type Problems = { [C in ContractErrorCode]?: (facts: FactsOfCode<C>) => string }
+
+/** Declares rows of contract errors that say one thing and differ in the problem. Their facts are those of the ABI. */
+export const contractRows = <P extends Problems>(
+  { sentence, ...common }: Omit<RowDefinition<never>, 'sentence'> & { sentence: (problem: string) => string },
+  problems: P,
+) =>
+  Object.fromEntries(
+    Object.entries<(facts: never) => string>(problems).map(([code, problem]) => [
+      code,
+      row({ ...common, sentence: (facts: never) => sentence(problem(facts)) }),
+    ]),
+  ) as { [C in keyof P]: ErrorRow<FactsOfCode<C>> }

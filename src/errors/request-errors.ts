@@ -8,24 +8,20 @@ type InputProblem = { path: string; problem: string; given?: string; example?: u
 /** Requests that are malformed, or that name something that does not exist. */
 export const requestErrors = {
   INVALID_REQUEST: row<{ problem: string; problems: readonly InputProblem[] }>({
-    status: 400,
     sentence: ({ problem }) => `The request is invalid: ${problem}${problem.endsWith('?') ? '' : '.'}`,
     remedy: 'Correct what `problems` names and send it again; /docs/swagger.json has every field.',
     toolRemedy: 'Correct what `problems` names and call the tool again; its input schema has every field.',
   }),
   MIN_BLOCK_AHEAD: row<{ minBlock: bigint; newestBlock: bigint }>({
-    status: 400,
     sentence: ({ minBlock, newestBlock }) =>
       `Min-Block is ${minBlock}, but the chain's newest block is ${newestBlock}.`,
     remedy: 'Send the X-As-Of-Block of an earlier response of this deployment, or leave Min-Block out.',
   }),
   MALFORMED_JSON: row({
-    status: 400,
     sentence: () => 'The request body is not well-formed JSON.',
     remedy: 'Send one JSON object with Content-Type: application/json.',
   }),
   UNSUPPORTED_CONTENT_TYPE: row({
-    status: 400,
     sentence: () => 'The request body is not declared as JSON.',
     remedy: 'Send the header Content-Type: application/json.',
   }),
@@ -53,7 +49,6 @@ export const requestErrors = {
         : `${limit === 'signer' ? 'The signer' : 'Your address'} has made more than ${requests} requests in ${seconds} seconds (limit \`${limit}\`).`,
     remedy: 'Wait for retryAfterSeconds. One stream of GET /events replaces polling, and a list replaces single reads.',
     toolRemedy: 'Wait for retryAfterSeconds. A subscription to a resource replaces polling, a list single reads.',
-    retryable: true,
     retryAfterSeconds: 60,
   }),
   UNKNOWN_PATH: row<{ path: string }>({
@@ -83,18 +78,15 @@ export const requestErrors = {
     remedy: 'Name one of the accounts with lanes, which the readiness lists.',
   }),
   TOO_MANY_POINTS: row<{ from: number; to: number; interval: string; points: number; limit: number }>({
-    status: 400,
     sentence: ({ from, to, interval, points, limit }) =>
       `The range from ${from} to ${to} has ${points} intervals of ${interval}; a response holds at most ${limit}.`,
     remedy: 'Request a shorter range, page by page, or use interval=1d.',
   }),
   INVALID_AMOUNT: row<{ field: string; given: string; problem: string }>({
-    status: 400,
     sentence: ({ field, given, problem }) => `${field} ${given} is not a valid amount: ${problem}.`,
     remedy: 'Send a positive decimal string with at most as many decimals as the asset has; amounts are not rounded.',
   }),
   UNKNOWN_SYMBOL: row<{ symbol: string; nearest?: string | undefined }>({
-    status: 400,
     sentence: ({ symbol, nearest }) => `There is no token with the symbol ${symbol}.${didYouMean(nearest)}`,
     remedy: 'GET /tokens lists the symbols.',
   }),
@@ -130,7 +122,6 @@ export const requestErrors = {
       'If it was never accepted, send the signed body. Rejected intents are deleted after an hour, others a day after their deadline: GET /agents/{agentId}/trades shows what was executed.',
   }),
   EVENT_ID_UNKNOWN: row<{ lastEventId: string | undefined }>({
-    status: 400,
     sentence: ({ lastEventId }) => `A stream cannot resume after the event ${lastEventId}.`,
     remedy:
       'The event is too old or from another deployment. Open the stream without it, and read what you missed from GET /agents/{agentId}/trades.',
