@@ -37,7 +37,6 @@ export const getAddIntentQuote = defineOperation(
     params: agentParams,
     query: z.object({ ...positionQuery, ...purchaseQuery }),
     output: addIntentQuote,
-    errors: [404, 502, 503],
   },
   async (
     context: Context,
@@ -123,7 +122,6 @@ export const submitAddIntent = defineOperation(
     body: withNote(addIntentBody),
     status: 201,
     output: intentReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { usdcAmount, signature, note, ...intent }, call) => {
     const message = { ...intent, usdcAmount: parseUsdc(usdcAmount) }

@@ -109,7 +109,6 @@ export const getAgentStats = defineOperation(
       capital: z.enum(CAPITALS).optional().meta({ description: "Default: that of the agent's newest trade" }),
     }),
     output: agentStats,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { agentId, period, capital }, call) => {
     const { totals, score, start, capitalMode, rowsRead, asOf, lagBlocks } = await history.agentTotals({

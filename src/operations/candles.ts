@@ -35,7 +35,6 @@ export const getCandles = defineOperation(
     markdown: candlesMarkdown,
     cache: 'isolate',
     output: candleList,
-    errors: [404, 502, 503],
   },
   async ({ chain, history }: HistoryContext, { symbol, interval, limit, fill, ...requested }, call) => {
     const address = await tokenBySymbol(chain, symbol)

@@ -28,7 +28,6 @@ export const listCorporateActions = defineOperation(
     params: z.object({ symbol }),
     cache: 'isolate',
     output: corporateActionList,
-    errors: [404, 502, 503],
   },
   async ({ chain, history }: HistoryContext, { symbol }) => {
     const token = await tokenBySymbol(chain, symbol)

@@ -46,7 +46,6 @@ export const streamAgentEvents = defineEventStream(
       "Server-sent events about one agent: trades, fired exits, ladder changes, orders, mandates, intents, breached limits and stale prices. See GET /events for the events' format.",
     params: agentParams,
     query: z.object({ symbols, after, heartbeat }),
-    errors: [404, 502, 503],
   },
   async ({ trading }, { agentId, symbols }) => {
     await getAgent(trading, agentId)
@@ -88,7 +87,6 @@ The id is the block number and the log index. Events that do not come from a log
       after,
       heartbeat,
     }),
-    errors: [404, 502, 503],
   },
   async ({ trading }, { vault, symbols }) => ({
     ...(vault !== undefined && { vault: findVault((await readVaultsAndTokens(trading)).registered, vault).address }),

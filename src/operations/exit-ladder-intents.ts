@@ -47,7 +47,6 @@ export const getExitLadderIntentQuote = defineOperation(
     params: agentParams,
     query: z.object({ ...positionQuery, ...ladderQuery, deadline: deadline.optional() }),
     output: exitLadderQuote,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, positionId, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
@@ -111,7 +110,6 @@ export const submitExitLadderIntent = defineOperation(
     body: withNote(exitLadderBody),
     status: 201,
     output: intentReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { exits, signature, note, ...intent }, call) => {
     const rules = toExitRules(exits)

@@ -35,7 +35,6 @@ export const getIntent = defineOperation(
       "Returns the status of a signed intent by its EIP-712 digest: its state, every transaction signed for it, and its result or the reason why it failed. The digest can be computed before posting. Responds 404 if the executor never accepted the intent, or forgot it: a rejected intent after an hour, any other a day after its deadline. A request that is rejected before it reaches the executor (input, signature, deadline, nonce) leaves no trace. Times are of the service's clock; the deadline is in block time.",
     params: z.object({ digest }),
     output: intentStatus,
-    errors: [404, 502, 503],
   },
   async (context: Context, { digest }, call) => {
     const { config, journals } = context

@@ -101,8 +101,8 @@ export type EndpointDefinition<
   description: string
   params?: P
   query?: Q
-  /** The error statuses, without the ones that `errorStatuses` adds. */
-  errors: readonly number[]
+  /** The error statuses, without the ones that `errorStatuses` adds; 404, 502 and 503 unless they are given. */
+  errors?: readonly number[]
   /** OpenAPI descriptions of single statuses, where the generic one does not fit. */
   statusDescriptions?: Readonly<Record<number, string>>
 }

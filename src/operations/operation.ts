@@ -70,7 +70,8 @@ export function turnKindOf(operation: Operation): TurnKind | undefined {
  * takes a body.
  */
 export function errorStatuses(operation: Operation): number[] {
-  const statuses = new Set([...operation.errors, 400, 429, 500])
+  const { errors = [404, 502, 503] } = operation
+  const statuses = new Set([...errors, 400, 429, 500])
   if (operation.kind === 'json' && operation.paid) statuses.add(402)
   if (operation.kind === 'json' && operation.body) statuses.add(408).add(413).add(415)
   return [...statuses].sort((a, b) => a - b)

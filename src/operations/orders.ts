@@ -46,7 +46,6 @@ export const getOrderQuote = defineOperation(
     params: agentParams,
     query: orderQuery,
     output: orderQuote,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, ...query }) => quoteOrder(context, agentId, query),
 )
@@ -69,7 +68,6 @@ export const submitOrder = defineOperation(
     body: withNote(orderBody),
     status: 201,
     output: orderReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, signature, note, ...body }, call) =>
     placeOrder(context, call, toOrder(body, agentId), { symbol: body.symbol, signature, note }),
@@ -93,7 +91,6 @@ export const cancelOrder = defineOperation(
     body: cancellationBody,
     status: 201,
     output: orderReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, signed, call) => relayCancellation(context, call, signed),
 )
@@ -122,7 +119,6 @@ export const listOrders = defineOperation(
       cursor: tradeCursor.optional(),
     }),
     output: orderList,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, state, limit, cursor }, call) => {
     const { history, trading } = context
@@ -158,7 +154,6 @@ export const getOrder = defineOperation(
       'Returns an order: its terms, state, what it waits for, the distance to its trigger, the peak of a trailing stop, the next part, its executions, and the reason of the last refusal.',
     params: orderParams,
     output: orderResponse,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, orderId }) => {
     const { history, trading } = context

@@ -6,9 +6,6 @@ export const ownerQuote = {
   method: 'get',
   tag: 'Owners',
   params: agentParams,
-  cache: 'none',
-  status: 200,
-  errors: [404, 502, 503],
 } as const
 
 /** What the operations that relay an owner's message have in common. A repeated message is a 200. */
@@ -16,7 +13,6 @@ export const ownerSubmission = {
   method: 'post',
   tag: 'Owners',
   params: agentParams,
-  cache: 'none',
   status: 201,
   replay: 200,
   output: ownerMessageReceipt,

@@ -131,7 +131,6 @@ export const getPositionAutomation = defineOperation(
       "Returns, for each pending exit rule, the trigger price, the distance to it, and what the rule would sell for at least; and what the keeper, which fires exits, last saw and did. While the agent's owner closes all positions, `ownerClose` says since when and the floor of the sale, and `lastOutcome` why the position is not sold yet.",
     params: z.object({ agentId, positionId }),
     output: automation,
-    errors: [404, 502, 503],
   },
   async ({ trading, keeper }: Pick<Context, 'keeper' | 'trading'>, { agentId, positionId }) => {
     const [{ block, terms }, watched] = await Promise.all([

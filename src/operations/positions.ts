@@ -47,7 +47,6 @@ export const listPositions = defineOperation(
     params: agentParams,
     cache: 'etag',
     output: positionList,
-    errors: [404, 502, 503],
   },
   async ({ trading }, { agentId }) => {
     const { block, positions } = await readOpen(trading, agentId)
@@ -79,7 +78,6 @@ export const listClosedPositions = defineOperation(
       cursor: closedCursor.optional(),
     }),
     output: closedPositionList,
-    errors: [404, 502, 503],
   },
   async ({ trading, config, history }: HistoryContext, { agentId, limit, cursor }, call) => {
     if (config.executorKeys.length === 0) throw refuse('EXECUTOR_NOT_CONFIGURED')
@@ -134,7 +132,6 @@ export const getPosition = defineOperation(
     params: z.object({ agentId, positionId }),
     cache: 'etag',
     output: positionResponse,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { agentId, positionId }, call) => {
     const { block, position } = await readPosition(trading, agentId, positionId)

@@ -76,7 +76,6 @@ export const getPriceReports = defineOperation(
     }),
     requestKind: 'quotes',
     output: carriedPrices,
-    errors: [404, 502, 503],
   },
   async ({ chain }, { vault, symbols = [] }) => {
     const { block, registered } = await readVaultsAndTokens(chain)

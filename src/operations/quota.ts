@@ -49,7 +49,6 @@ export const getGasQuota = defineOperation(
       'The service pays for the gas of intents, within budgets per minute and per hour for an agent, and per day for all agents. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
     params: agentParams,
     output: gasQuota,
-    errors: [404, 502, 503],
   },
   async ({ trading, executor }: Pick<Context, 'executor' | 'trading'>, { agentId }) => {
     const { agent, block } = await getAgent(trading, agentId)

@@ -35,7 +35,6 @@ export const getReduceIntentQuote = defineOperation(
     params: agentParams,
     query: z.object({ ...positionQuery, exitBps: exitBpsQuery, deadline: deadline.optional() }),
     output: reduceIntentQuote,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, positionId, exitBps, deadline: requestedDeadline }) => {
     const { trading } = context
@@ -88,7 +87,6 @@ export const submitReduceIntent = defineOperation(
     requestKind: 'reductions',
     status: 201,
     output: intentReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { signature, note, ...message }, call) => {
     const traded = { positionId: message.positionId }

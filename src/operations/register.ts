@@ -53,7 +53,6 @@ export const getRegistrationQuote = defineOperation(
       deadline: deadline.optional(),
     }),
     output: registrationQuote,
-    errors: [404, 502, 503],
   },
   async (
     context: Context,

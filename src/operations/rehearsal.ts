@@ -56,7 +56,6 @@ export const advanceMarket = defineOperation(
       trades: z.array(trade).meta({ description: "The agent's trades since its call, oldest first" }),
       asOf,
     }),
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, until }) => {
     const moment = await advance(context.config.rehearsalUrl, { agentId, until })

@@ -29,7 +29,6 @@ export const getRiskState = defineOperation(
     params: agentParams,
     cache: 'etag',
     output: riskState,
-    errors: [404, 502, 503],
   },
   async ({ trading }, { agentId }) => {
     const { block, risk } = await getRisk(trading, agentId)

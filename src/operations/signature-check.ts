@@ -65,7 +65,6 @@ export const verifySignedMessage = defineOperation(
     readsOnly: true,
     requestKind: 'signatureSearches',
     output: verdict,
-    errors: [404, 502, 503],
   },
   async (context: Context, request, { client }) => {
     const { primaryType, signature } = request

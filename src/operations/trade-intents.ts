@@ -50,7 +50,6 @@ export const getTradeIntentQuote = defineOperation(
       ...ladderQuery,
     }),
     output: tradeIntentQuote,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, symbol, minTokenOut, maxSlippageBps, deadline: requestedDeadline, ...given }) => {
     const { trading } = context
@@ -150,7 +149,6 @@ export const submitTradeIntent = defineOperation(
     body: withNote(openIntentBody),
     status: 201,
     output: intentReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, symbol, usdcAmount, exits, minTokenOut, maxSlippageBps, ...signed }, call) => {
     const amount = parseUsdc(usdcAmount)

@@ -36,7 +36,6 @@ export const listTrades = defineOperation(
     csv: 'trades',
     cache: 'etag',
     output: tradeFeed,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { limit, cursor, type, symbol, vault: id }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)
@@ -88,7 +87,6 @@ export const getTradeHistory = defineOperation(
     query: z.object({ ...pageOfTrades, positionId: positionId.optional() }),
     csv: 'trades',
     output: tradeList,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { agentId, limit, cursor, type, symbol, positionId }, call) => {
     const token = symbol === undefined ? undefined : await tokenBySymbol(trading, symbol)

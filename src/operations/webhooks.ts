@@ -41,7 +41,6 @@ export const getWebhookQuote = defineOperation(
     params: agentParams,
     query: z.object({ url, eventTypes: eventTypesQuery, deadline: deadline.optional() }),
     output: webhookQuote('Webhook', typedDataSchemas.CreateWebhook, webhookBody),
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, url, eventTypes = [], deadline }) => {
     context.webhooks.assertUrl(url)
@@ -104,7 +103,6 @@ export const getWebhookListQuote = defineOperation(
     params: agentParams,
     query: z.object({ deadline: deadline.optional() }),
     output: webhookQuote('WebhookList', typedDataSchemas.ListWebhooks, webhookListBody),
-    errors: [404, 502, 503],
   },
   (context, { agentId, deadline }) =>
     quoteWebhookMessage(context, {
@@ -134,7 +132,6 @@ export const listWebhooks = defineOperation(
     body: webhookListBody,
     readsOnly: true,
     output: webhookList,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, deadline, signature }, call) => {
     const { webhooks } = context
@@ -159,7 +156,6 @@ export const getWebhookChangeQuote = defineOperation(
     params: webhookParams,
     query: z.object({ action, deadline: deadline.optional() }),
     output: webhookQuote('WebhookChange', typedDataSchemas.ManageWebhook, webhookChangeBody),
-    errors: [404, 502, 503],
   },
   (context, { agentId, webhookId, action, deadline }) => {
     const salt = newSalt()
@@ -192,7 +188,6 @@ export const changeWebhook = defineOperation(
     status: 201,
     replay: 200,
     output: webhookReceipt,
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, webhookId, action, salt, deadline, signature }, call) => {
     const { webhooks } = context

@@ -131,7 +131,6 @@ export const whatIf = defineOperation(
         asOf,
       })
       .meta({ id: 'WhatIf' }),
-    errors: [404, 502, 503],
   },
   async (context: Context, { agentId, prices = {}, intents: given }) => {
     const { trading } = context
