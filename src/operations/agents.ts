@@ -7,13 +7,13 @@ import {
   agentList,
   agentParams,
   agentQuery,
-  agentRecord,
   agentResponse,
+  listedAgent,
   ownerParams,
-  presentAgent,
   presentAgentCursor,
+  presentListed,
 } from '../resources/agent.ts'
-import { addressOut, asOf, digits, erc8004AgentId, lagBlocks, presentAsOf } from '../resources/primitives.ts'
+import { addressOut, asOf, erc8004AgentId, lagBlocks, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const listAgents = defineOperation(
@@ -32,14 +32,13 @@ export const listAgents = defineOperation(
       'Returns agents with their current records, newest first. `vault`, `track` and `status` filter the list. `cursor` continues a previous page; a page may be short and still have a next one.',
     query: agentQuery,
     output: agentList,
-    errors: [404, 502, 503],
   },
   async ({ chain, history }: HistoryContext, { vault: id, cursor, ...filter }) => {
     const vault = id === undefined ? undefined : await vaultAddress(chain, id)
     const { agents, next, asOf, lagBlocks } = await history.agents({ ...filter, vault, below: cursor })
     return {
       chainId: chain.id,
-      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      agents: agents.map(presentListed),
       nextCursor: next === undefined ? null : presentAgentCursor(next),
       asOf: presentAsOf(asOf),
       lagBlocks,
@@ -69,8 +68,7 @@ export const getAgent = defineOperation(
   async ({ chain }, { agentId }) => {
     const { block, agent } = await readAgent(chain, agentId)
     return {
-      agentId: `${agentId}`,
-      agent: presentAgent(agent),
+      ...presentListed({ agentId, agent }),
       agentRegistry: chain.contracts.AgentRegistry,
       asOf: presentAsOf(block),
     }
@@ -97,8 +95,8 @@ export const listAgentsByOwner = defineOperation(
         owner: addressOut,
         agentRegistry: addressOut,
         count: z.int(),
-        agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
-        given: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })).meta({
+        agents: z.array(listedAgent),
+        given: z.array(listedAgent).meta({
           description: 'Agents that others transferred to the owner, which it has neither accepted nor used',
         }),
         hasMoreGiven: z.boolean(),
@@ -111,16 +109,12 @@ export const listAgentsByOwner = defineOperation(
   async ({ chain, history }: HistoryContext, { owner }, call) => {
     const { agents, given, hasMoreGiven, asOf, lagBlocks, rowsRead } = await history.agentsByOwner(owner)
     await chargeRowsRead(call, rowsRead)
-    const present = ({ agentId, agent }: (typeof agents)[number]) => ({
-      agentId: `${agentId}`,
-      agent: presentAgent(agent),
-    })
     return {
       owner,
       agentRegistry: chain.contracts.AgentRegistry,
       count: agents.length,
-      agents: agents.map(present),
-      given: given.map(present),
+      agents: agents.map(presentListed),
+      given: given.map(presentListed),
       hasMoreGiven,
       asOf: presentAsOf(asOf),
       lagBlocks,
@@ -145,15 +139,13 @@ export const listAgentsByName = defineOperation(
         .refine(text => /[\p{L}\p{N}]/u.test(text), 'has neither a letter nor a digit')
         .meta({ description: 'The beginning of a word of the name', example: 'momen' }),
     }),
-    output: z
-      .object({ agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })), asOf, lagBlocks })
-      .meta({ id: 'AgentsByName' }),
+    output: z.object({ agents: z.array(listedAgent), asOf, lagBlocks }).meta({ id: 'AgentsByName' }),
     errors: [502, 503],
   },
   async ({ history }: HistoryContext, { name }) => {
     const { agents, asOf, lagBlocks } = await history.agentsByName(name, MAX_FOUND)
     return {
-      agents: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      agents: agents.map(presentListed),
       asOf: presentAsOf(asOf),
       lagBlocks,
     }
@@ -182,8 +174,7 @@ export const getAgentByERC8004 = defineOperation(
   async ({ chain }, { erc8004AgentId }) => {
     const { block, agentId, agent } = await readAgentByERC8004(chain, erc8004AgentId)
     return {
-      agentId: `${agentId}`,
-      agent: presentAgent(agent),
+      ...presentListed({ agentId, agent }),
       agentRegistry: chain.contracts.AgentRegistry,
       asOf: presentAsOf(block),
     }

@@ -6,10 +6,11 @@ import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
 import { agentParams } from '../resources/agent.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
+import { present } from '../resources/present.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import {
   equityHistory,
-  type equityPoint,
+  equityPoint,
   equityQuery,
   INTERVALS,
   type Interval,
@@ -35,7 +36,6 @@ export const getEquityHistory = defineOperation(
     query: equityQuery,
     csv: 'points',
     output: equityHistory,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { agentId, ...requested }, call) => {
     const { points, opening, asOf, lagBlocks } = await history.equity(trading, agentId, now =>
@@ -51,16 +51,14 @@ export const getEquityHistory = defineOperation(
   },
 )
 
-const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({
-  timestamp: `${point.timestamp}`,
-  blockNumber: `${point.blockNumber}`,
-  equityUsdc: `${point.equity}`,
-  realizedPnlUsdc: `${point.realized}`,
-  unrealizedPnlUsdc: `${point.unrealized}`,
-  drawdownBps: point.drawdownBps,
-  openCount: point.openCount,
-  priceStale: point.isStale,
-})
+const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> =>
+  present(equityPoint, {
+    ...point,
+    equityUsdc: point.equity,
+    realizedPnlUsdc: point.realized,
+    unrealizedPnlUsdc: point.unrealized,
+    priceStale: point.isStale,
+  })
 
 /** A requested range; the bounds are Unix seconds. */
 type RequestedRange = { interval: Interval; from?: number | undefined; to?: number | undefined }

@@ -12,6 +12,7 @@ import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-rows
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from '../resources/agent.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
+import { present } from '../resources/present.ts'
 import {
   addressOut,
   asOf,
@@ -138,7 +139,6 @@ export const getLeaderboard = defineOperation(
     csv: 'entries',
     units: 10,
     output: leaderboard,
-    errors: [404, 502, 503],
   },
   async ({ trading, history, readCache }: HistoryContext, query, call) => {
     const { period, sort, minTrades, capital, vault, cursor, ...filters } = query
@@ -215,29 +215,14 @@ function parseLeaderboardCursor(text: string): LeaderboardCursor | undefined {
   return Object.values(numbers).every(Number.isSafeInteger) ? (numbers as LeaderboardCursor) : undefined
 }
 
-const presentStanding = (standing: RankedStanding, name: string): z.input<typeof leaderboardEntry> => {
-  const { figures } = standing
-  return {
-    rank: standing.rank,
-    agentId: `${standing.agentId}`,
+const presentStanding = (standing: RankedStanding, name: string): z.input<typeof leaderboardEntry> =>
+  present(leaderboardEntry, {
+    ...standing,
+    ...standing.figures,
     name,
-    owner: standing.owner,
-    agentsOfOwner: standing.agentsOfOwner,
-    vault: standing.vault,
-    track: standing.track,
     trackName: nameOf(TRACKS, standing.track),
     capital: standing.capitalMode === CapitalMode.Real ? 'real' : 'simulated',
-    pnlUsdc: figures.pnl,
-    returnPpm: figures.returnPpm,
-    drawdownPpm: figures.drawdownPpm,
-    calmarMilli: figures.calmarMilli,
-    sharpeMilli: figures.sharpeMilli,
-    trades: figures.trades,
-    hours: figures.hours,
-    firstSample: `${figures.firstSample}`,
-    lastSample: `${figures.lastSample}`,
-    sampleBlock: `${standing.block}`,
-    gapHours: figures.gapHours,
-    gaps: figures.gaps.map(([from, to]) => `${from}/${to}`),
-  }
-}
+    pnlUsdc: standing.figures.pnl,
+    sampleBlock: standing.block,
+    gaps: standing.figures.gaps.map(([from, to]) => `${from}/${to}`),
+  })

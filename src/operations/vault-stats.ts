@@ -5,11 +5,12 @@ import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { getAgentNames } from '../chain/agents.ts'
 import { findVault } from '../chain/find-vault.ts'
-import { type LiquidityTerms, readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { getVaultFigures, type VaultHolding } from '../chain/vault-stats.ts'
 import type { HistoryContext } from '../history/client.ts'
 import type { SharePricePoint } from '../history/read-vault-worth.ts'
 import { AGENT_STATUSES, nameOf } from '../resources/agent.ts'
+import { present } from '../resources/present.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import {
   addressOut,
@@ -22,7 +23,7 @@ import {
   unixSeconds,
   usdc,
 } from '../resources/primitives.ts'
-import { sharePrices, timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
+import { sharePrices, timeSeriesQuery, worthPoint } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
 import { countedTimeRange } from './equity-history.ts'
 import { vaultParams } from './vaults.ts'
@@ -113,25 +114,19 @@ const vaultStats = z
   })
   .meta({ id: 'VaultStats' })
 
-const presentLiquidity = (terms: LiquidityTerms): z.input<typeof liquidity> => ({
-  depositFeeBps: Number(terms.depositFeeBps),
-  withdrawFeeBps: Number(terms.withdrawFeeBps),
-  holdingSeconds: `${terms.holdingSeconds}`,
-  paused: terms.paused,
-})
-
 const presentHolding = (
   { token, amount, multiplier, value, quote }: VaultHolding,
   symbol: string,
-): z.input<typeof holding> => ({
-  symbol,
-  token,
-  tokenAmount: `${amount}`,
-  shareAmount: `${toShareAmount(amount, multiplier)}`,
-  valueUsdc: `${value}`,
-  priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
-  priceStale: quote.stale,
-})
+): z.input<typeof holding> =>
+  present(holding, {
+    symbol,
+    token,
+    tokenAmount: amount,
+    shareAmount: toShareAmount(amount, multiplier),
+    valueUsdc: value,
+    priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
+    priceStale: quote.stale,
+  })
 
 const presentStatuses = (byStatus: ReadonlyMap<number, number>) => ({
   total: [...byStatus.values()].reduce((sum, count) => sum + count, 0),
@@ -159,7 +154,6 @@ export const getVaultStats = defineOperation(
     params: vaultParams,
     query: timeSeriesQuery,
     output: vaultStats,
-    errors: [404, 502, 503],
   },
   async ({ trading, history }: HistoryContext, { id, ...requested }, call) => {
     const { block: listedAt, registered } = await readVaultsAndTokens(trading)
@@ -198,18 +192,12 @@ export const getVaultStats = defineOperation(
         cap: `${figures.cap}`,
         used: agents.lagBlocks === 0 ? `${agents.used}` : null,
       },
-      liquidity: vault.liquidityTerms ? presentLiquidity(vault.liquidityTerms) : null,
+      liquidity: vault.liquidityTerms ? present(liquidity, vault.liquidityTerms) : null,
       asOf: presentAsOf(figures.block, listedAt, agents.asOf),
       lagBlocks: agents.lagBlocks,
     }
   },
 )
 
-const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
-  timestamp: `${point.timestamp}`,
-  blockNumber: `${point.blockNumber}`,
-  sharePriceUsdc: `${point.sharePrice}`,
-  totalAssets: `${point.totalAssets}`,
-  idleAssets: `${point.idleAssets}`,
-  totalShares: `${point.totalShares}`,
-})
+const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> =>
+  present(worthPoint, { ...point, sharePriceUsdc: point.sharePrice })

@@ -2,6 +2,7 @@ import { AgentStatus, Track } from '@agent-trading-service/protocol/enums'
 import { nearestName, withSuggestion } from '@agent-trading-service/protocol/nearest-name'
 import { z } from 'zod'
 import type { Agent } from '../chain/agents.ts'
+import { present } from './present.ts'
 import {
   address,
   addressOut,
@@ -43,26 +44,24 @@ export const agentRecord = z
   })
   .meta({ id: 'Agent' })
 
-export const agentResponse = z
-  .object({ agentId: digits('Agent id'), agent: agentRecord, agentRegistry: addressOut, asOf })
-  .meta({ id: 'AgentAnswer' })
+export const presentAgent = (agent: Agent): z.input<typeof agentRecord> =>
+  present(agentRecord, {
+    ...agent,
+    trackName: nameOf(TRACKS, agent.track),
+    statusName: nameOf(AGENT_STATUSES, agent.status),
+  })
 
-export const presentAgent = (agent: Agent): z.input<typeof agentRecord> => ({
-  owner: agent.owner,
-  signer: agent.signer,
-  payoutRecipient: agent.payoutRecipient,
-  vault: agent.vault,
-  track: agent.track,
-  trackName: nameOf(TRACKS, agent.track),
-  status: agent.status,
-  statusName: nameOf(AGENT_STATUSES, agent.status),
-  name: agent.name,
-  metadataURI: agent.metadataURI,
-  createdAt: `${agent.createdAt}`,
-  hasERC8004Identity: agent.hasERC8004Identity,
-  erc8004OwnerCurrent: agent.erc8004OwnerCurrent,
-  erc8004AgentId: `${agent.erc8004AgentId}`,
+/** An agent in a list. */
+export const listedAgent = z.object({ agentId: digits('Agent id'), agent: agentRecord })
+
+export const presentListed = ({ agentId, agent }: { agentId: bigint; agent: Agent }): z.input<typeof listedAgent> => ({
+  agentId: `${agentId}`,
+  agent: presentAgent(agent),
 })
+
+export const agentResponse = z
+  .object({ ...listedAgent.shape, agentRegistry: addressOut, asOf })
+  .meta({ id: 'AgentAnswer' })
 
 export const agentParams = z.object({ agentId })
 export const ownerParams = z.object({ owner: address })
@@ -98,7 +97,7 @@ export const presentAgentCursor = (agentId: bigint): string => `a${agentId}`
 export const agentList = z
   .object({
     chainId: z.int(),
-    agents: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+    agents: z.array(listedAgent),
     nextCursor,
     asOf,
     lagBlocks,

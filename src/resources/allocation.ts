@@ -1,5 +1,6 @@
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
+import { present } from './present.ts'
 import { bps, capitalMode, presentCapitalMode, usdc } from './primitives.ts'
 
 export const allocation = z
@@ -26,13 +27,13 @@ export function presentAllocation({
   effectiveCap: bigint | undefined
   capitalMode: number | undefined
 }): z.input<typeof allocation> {
-  return {
-    cap: `${cap}`,
-    effectiveCap: `${effectiveCap}`,
-    used: `${used}`,
-    available: `${effectiveCap > used ? effectiveCap - used : 0n}`,
+  return present(allocation, {
+    cap,
+    effectiveCap,
+    used,
+    available: effectiveCap > used ? effectiveCap - used : 0n,
     capitalMode: presentCapitalMode(capitalMode),
-  }
+  })
 }
 
 export const accountRiskBounds = z
@@ -44,10 +45,5 @@ export const accountRiskBounds = z
   })
   .meta({ id: 'AccountRiskBounds' })
 
-export const presentRiskBounds = ({
-  maxDailyLossBps,
-  maxDrawdownBps,
-}: TrackConfig): z.input<typeof accountRiskBounds> => ({
-  maxDailyLossBps: Number(maxDailyLossBps),
-  maxDrawdownBps: Number(maxDrawdownBps),
-})
+export const presentRiskBounds = (config: TrackConfig): z.input<typeof accountRiskBounds> =>
+  present(accountRiskBounds, config)

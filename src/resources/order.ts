@@ -1,4 +1,4 @@
-import type { OrderExecution, OrderRecord } from '@agent-trading-service/protocol/order-record'
+import type { OrderRecord } from '@agent-trading-service/protocol/order-record'
 import { triggerPrice } from '@agent-trading-service/protocol/order-rules'
 import { type Order, OrderCondition } from '@agent-trading-service/protocol/order-typed-data'
 import { ORDER_CONDITIONS, ORDER_SIDES } from '@agent-trading-service/protocol/order-types'
@@ -9,6 +9,7 @@ import type { Refusal, RefusalBody } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
 import { check, lossAtStopFields, quoteFields } from './intent-quote.ts'
+import { present } from './present.ts'
 import { ORACLE_DECIMALS } from './price.ts'
 import {
   addressOut,
@@ -51,7 +52,7 @@ export const ORDER_MEANINGS = {
   key: 'Replaces the open order of the agent with the same key: repeat an order as a heartbeat. 0 replaces none',
 }
 
-const orderFields = {
+const orderTerms = z.object({
   side: z.enum(ORDER_SIDES).meta({ description: 'open and add buy, reduce sells' }),
   symbol: z.string(),
   positionId: digits('The position that it trades; 0 until it has opened one'),
@@ -67,26 +68,19 @@ const orderFields = {
   parts: z.int(),
   interval: digits('Seconds from one part to the next'),
   key: digits(ORDER_MEANINGS.key),
-}
+})
 
 /** Presents an order's terms. */
-export const presentOrderTerms = (order: Order, symbol: string): z.input<z.ZodObject<typeof orderFields>> => ({
-  side: ORDER_SIDES[order.side] ?? 'reduce',
-  symbol,
-  positionId: `${order.positionId}`,
-  usdcAmount: order.usdcAmount === 0n ? null : `${order.usdcAmount}`,
-  exitBps: order.exitBps,
-  exits: order.exits.map(presentExitRule),
-  maxSlippageBps: order.maxSlippageBps,
-  condition: ORDER_CONDITIONS[order.condition] ?? 'none',
-  price: order.price === 0n ? null : formatUnits(order.price, ORACLE_DECIMALS),
-  trailBps: order.trailBps,
-  validAfter: `${order.validAfter}`,
-  validUntil: `${order.validUntil}`,
-  parts: order.parts,
-  interval: `${order.interval}`,
-  key: `${order.key}`,
-})
+export const presentOrderTerms = (order: Order, symbol: string): z.input<typeof orderTerms> =>
+  present(orderTerms, {
+    ...order,
+    side: ORDER_SIDES[order.side] ?? 'reduce',
+    symbol,
+    usdcAmount: order.usdcAmount === 0n ? null : order.usdcAmount,
+    exits: order.exits.map(presentExitRule),
+    condition: ORDER_CONDITIONS[order.condition] ?? 'none',
+    price: order.price === 0n ? null : formatUnits(order.price, ORACLE_DECIMALS),
+  })
 
 const execution = z
   .object({
@@ -106,7 +100,7 @@ const shownOrder = z
   .object({
     orderId: hashOut.meta({ description: 'The EIP-712 digest that was signed' }),
     agentId: digits('Agent id'),
-    ...orderFields,
+    ...orderTerms.shape,
     token: addressOut,
     state: z.enum(states).meta({
       description:
@@ -174,7 +168,7 @@ export const orderQuote = z
       description:
         'What the router would say of its next part at this moment. Not needed for placing: a part that fails waits',
     }),
-    order: z.object(orderFields).nullable().meta({ description: 'What would be signed; null for a cancellation' }),
+    order: orderTerms.nullable().meta({ description: 'What would be signed; null for a cancellation' }),
     ...lossAtStopFields,
     typedData: z
       .discriminatedUnion('primaryType', [typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder])
@@ -258,7 +252,7 @@ export function presentOrder(
     distanceBps: distance,
     waitsFor: open && chain?.waitsFor ? presentRefusal(waitingFor(chain.waitsFor).body) : reasonOf(lastRefusal),
     lastRefusal,
-    executions: executions.map(presentExecution),
+    executions: executions.map(executed => present(execution, executed)),
     ...(indexed.note !== undefined && { note: indexed.note }),
     transactionHash: indexed.transactionHash,
     blockNumber: `${indexed.blockNumber}`,
@@ -303,22 +297,6 @@ const presentLastRefusal = ({ lastRefusal, nextTryAt }: OrderReport) =>
 
 const reasonOf = (refused: ReturnType<typeof presentLastRefusal>) =>
   refused && { code: refused.code, error: refused.error }
-
-const presentExecution = ({
-  part,
-  positionId,
-  amount,
-  keeper,
-  ...event
-}: OrderExecution): z.input<typeof execution> => ({
-  part,
-  positionId: `${positionId}`,
-  amount: `${amount}`,
-  keeper,
-  transactionHash: event.transactionHash,
-  blockNumber: `${event.blockNumber}`,
-  timestamp: `${event.timestamp}`,
-})
 
 /** Returns how far a price must move to reach a trigger, in basis points of the price; 0 only if it has. */
 function distanceBps({ condition }: Order, trigger: bigint, price: bigint): number {

@@ -4,6 +4,7 @@ import { CLOSERS, type PositionLife } from '@agent-trading-service/protocol/posi
 import { ONE_SHARE, toShareAmount } from '@agent-trading-service/protocol/price-basis'
 import { z } from 'zod'
 import { exitRule, presentExitRule } from './exit-rule.ts'
+import { present } from './present.ts'
 import {
   addressOut,
   amount,
@@ -102,31 +103,15 @@ export function presentPosition(
   const { unrealizedPnlUsdc, realizedPnlUsdc, usdcCostBasis, nextRuleIndex } = position
   const isOpen = position.status === PositionStatus.Open
   const rules = position.exitRules.map(presentExitRule)
-  return {
-    positionId: `${position.positionId}`,
-    agentId: `${position.agentId}`,
+  return present(agentPosition, {
+    ...position,
+    ...position.life,
     symbol,
-    token: position.token,
-    vault: position.vault,
     capitalMode: presentCapitalMode(position.capitalMode),
-    tokenAmount: `${position.tokenAmount}`,
-    shareAmount: `${toShareAmount(position.tokenAmount, position.multiplier ?? ONE_SHARE)}`,
-    entryPriceUsdc: `${position.entryPriceUsdc}`,
-    usdcCostBasis: `${usdcCostBasis}`,
-    maxSlippageBps: position.maxSlippageBps,
+    shareAmount: toShareAmount(position.tokenAmount, position.multiplier ?? ONE_SHARE),
     status: isOpen ? 'Open' : 'Closed',
-    nextRuleIndex,
     exitRules: rules,
     pendingRules: isOpen ? rules.slice(nextRuleIndex) : [],
-    openedAt: `${position.openedAt}`,
-    ...(position.life && {
-      closedAt: `${position.life.closedAt}`,
-      closedBy: position.life.closedBy,
-      exitPriceUsdc: `${position.life.exitPriceUsdc}`,
-      proceedsUsdc: `${position.life.proceedsUsdc}`,
-    }),
-    ...(unrealizedPnlUsdc !== undefined && { unrealizedPnlUsdc: `${unrealizedPnlUsdc}` }),
-    realizedPnlUsdc: `${realizedPnlUsdc}`,
     priceStale: isOpen && unrealizedPnlUsdc === undefined,
     derived: {
       totalPnlUsdc: `${realizedPnlUsdc + (unrealizedPnlUsdc ?? 0n)}`,
@@ -134,7 +119,7 @@ export function presentPosition(
         ? returnBps(usdcCostBasis, unrealizedPnlUsdc)
         : returnBps(position.life?.investedUsdc, realizedPnlUsdc),
     },
-  }
+  })
 }
 
 /** Returns PnL over cost in basis points; null if either is unknown. */

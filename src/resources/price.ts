@@ -6,6 +6,7 @@ import { type Address, formatUnits, parseUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { Config } from '../config/config.ts'
+import { present } from './present.ts'
 import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const marketSession = z
@@ -91,13 +92,8 @@ export const price = z
   })
   .meta({ id: 'Price' })
 
-export const presentPrice = (quote: PriceQuote): z.input<typeof price> => ({
-  priceUsd: formatUnits(quote.price, ORACLE_DECIMALS),
-  updatedAt: `${quote.updatedAt}`,
-  stale: quote.stale,
-  unsettled: quote.unsettled,
-  source: quote.source,
-})
+export const presentPrice = (quote: PriceQuote): z.input<typeof price> =>
+  present(price, { ...quote, priceUsd: formatUnits(quote.price, ORACLE_DECIMALS) })
 
 export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
 

@@ -6,6 +6,7 @@ import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
 import type { TokenFacts } from '../chain/token-multiplier.ts'
+import { present } from './present.ts'
 import {
   change24hBps,
   marketSession,
@@ -34,10 +35,8 @@ export const tokenRestriction = z
     description: 'What keeps the vault from selling the token; only its issuer can lift it',
   })
 
-export const presentRestriction = ({ kind, account }: TokenRestriction): z.input<typeof tokenRestriction> => ({
-  kind,
-  account,
-})
+export const presentRestriction = (restriction: TokenRestriction): z.input<typeof tokenRestriction> =>
+  present(tokenRestriction, restriction)
 
 const token = z
   .object({

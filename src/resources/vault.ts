@@ -3,6 +3,7 @@ import { type NamedVault, onChainName, vaultSlug } from '@agent-trading-service/
 import { z } from 'zod'
 import type { Vault } from '../chain/read-vaults-and-tokens.ts'
 import { nameOf, TRACKS } from './agent.ts'
+import { present } from './present.ts'
 import { addressOut, asOf, bps, digits, usdc } from './primitives.ts'
 
 export const vaultTrackConfig = z
@@ -54,40 +55,17 @@ export const vaultList = z
 
 export function presentVault(chainId: number, vault: Vault): z.input<typeof vaultRecord> {
   const slug = vaultSlug(vault)
-  const { name, tagline, description } = vaultTexts(vault)
-  return {
+  return present(vaultRecord, {
+    ...vault,
+    ...vaultTexts(vault),
     id: slug,
-    name,
     slug,
-    tagline,
-    description,
-    vaultTrackConfigs: vault.tracks.map(config => ({
-      vault: config.vault,
-      trackId: Number(config.trackId),
-      trackName: nameOf(TRACKS, Number(config.trackId)),
-      initialAllocation: `${config.initialAllocation}`,
-      maxAllocation: `${config.maxAllocation}`,
-      maxDrawdownBps: Number(config.maxDrawdownBps),
-      maxTradeSizeBps: Number(config.maxTradeSizeBps),
-      maxDailyTurnoverBps: Number(config.maxDailyTurnoverBps),
-      maxDailyLossBps: Number(config.maxDailyLossBps),
-      evaluationPeriod: `${config.evaluationPeriod}`,
-      minTrades: Number(config.minTrades),
-      promotionScore: Number(config.promotionScore),
-      active: config.active,
-      maxStopLossBps: Number(config.maxStopLossBps),
-      minTakeProfitBps: Number(config.minTakeProfitBps),
-      maxTakeProfitBps: Number(config.maxTakeProfitBps),
-      requireStopLoss: config.requireStopLoss,
-      requireTakeProfit: config.requireTakeProfit,
-    })),
+    vaultTrackConfigs: vault.tracks.map(config =>
+      present(vaultTrackConfig, { ...config, trackName: nameOf(TRACKS, Number(config.trackId)) }),
+    ),
     chainId,
     contractAddress: vault.address,
-    asset: vault.asset,
-    totalAssets: `${vault.totalAssets}`,
-    idleAssets: `${vault.idleAssets}`,
-    tradingPaused: vault.tradingPaused,
-  }
+  })
 }
 
 /** Returns what a model compares vaults by: the limits of the track on which every agent begins. */
@@ -149,14 +127,5 @@ export const tradePolicy = z
   })
   .meta({ id: 'TradePolicy', description: "The vault's limits of prices, sizes and deadlines on the agent's track" })
 
-export const presentTradePolicy = (policy: TradePolicy): z.input<typeof tradePolicy> => ({
-  maxEntrySlippageBps: Number(policy.maxEntrySlippageBps),
-  maxExitSlippageBps: Number(policy.maxExitSlippageBps),
-  exitSlippageStartBps: Number(policy.exitSlippageStartBps),
-  exitWideningSeconds: `${policy.exitWideningSeconds}`,
-  minTradeUsdc: `${policy.minTradeUsdc}`,
-  maxSpotDeviationBps: Number(policy.maxSpotDeviationBps),
-  maxTwapDeviationBps: Number(policy.maxTwapDeviationBps),
-  twapWindowSeconds: `${policy.twapWindow}`,
-  maxDeadlineSeconds: `${policy.maxDeadlineSeconds}`,
-})
+export const presentTradePolicy = (policy: TradePolicy): z.input<typeof tradePolicy> =>
+  present(tradePolicy, { ...policy, twapWindowSeconds: policy.twapWindow })
