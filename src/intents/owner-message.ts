@@ -93,23 +93,12 @@ export async function newSignerWarnings(
   ]
 }
 
-type OwnerFunction =
-  | 'offerOwnership'
-  | 'acceptOwnership'
-  | 'setSigner'
-  | 'setMandate'
-  | 'stopBuying'
-  | 'closeAll'
-  | 'cancelIntents'
-  | 'lockFirstLoss'
-
 type SignedOwnerMessage = {
   agentId: bigint
   nonce: bigint
   deadline: bigint
   signature: Hex
   primaryType: OwnerPrimaryType
-  functionName: OwnerFunction
   /** Returns the message without nonce and deadline, and the arguments before nonce, deadline and signature. */
   content: () => Promise<OwnerContent> | OwnerContent
   party?: (terms: OwnerTerms) => Party
@@ -121,7 +110,7 @@ type OwnerContent = { message: Message; args: readonly unknown[] }
  * OWNER_CONTROLS_NOT_SET and the refusals of `relaySignedBody`.
  */
 export async function relayOwnerMessage(context: Context, call: Call, signed: SignedOwnerMessage) {
-  const { agentId, primaryType, nonce, deadline, signature, functionName, content, party = ownerOf } = signed
+  const { agentId, primaryType, nonce, deadline, signature, content, party = ownerOf } = signed
   const posted = { kind: primaryType, nonce, by: repeatingAgent(agentId) }
   const {
     call: { to: contract },
@@ -139,14 +128,14 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
       signature,
       terms: { domain: terms.domain, nonce: nextNonce, block },
       by: requesterOf(agentId, primaryType, { terms, block, signer }),
-      ...(functionName === 'lockFirstLoss' && {
+      ...(primaryType === 'LockFirstLoss' && {
         prices: priceNeedOf(context.chain, await provenTokensOf(context.chain, terms.agent.vault)),
       }),
       callWith: accepted => ({
         to: terms.contract,
         data: encodeFunctionData({
           abi: ownerControlsAbi,
-          functionName,
+          functionName: functionOf(primaryType),
           args: [...args, nonce, deadline, accepted],
         } as Parameters<typeof encodeFunctionData>[0]),
       }),
@@ -174,6 +163,10 @@ const requesterOf = (
   agent: requestingAgent(agentId, terms.agent, block),
   account: signer,
 })
+
+/** Returns the function of OwnerControls that takes a message: each is named after it. */
+const functionOf = <P extends OwnerPrimaryType>(primaryType: P) =>
+  `${primaryType[0]?.toLowerCase()}${primaryType.slice(1)}` as Uncapitalize<P>
 
 /** Returns a warning for each agent that a stop left out. */
 const skippedAgents = (contract: Address, logs: readonly ReceiptLog[]): string[] =>

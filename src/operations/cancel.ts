@@ -64,7 +64,6 @@ export const cancelIntents = defineOperation(
       ...signed,
       agentId,
       primaryType: 'CancelIntents',
-      functionName: 'cancelIntents',
       content: () => ({ message: { agentId, untilNonce }, args: [agentId, untilNonce] }),
     }),
 )

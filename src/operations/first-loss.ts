@@ -66,7 +66,6 @@ export const lockFirstLoss = defineOperation(
       ...signed,
       agentId,
       primaryType: 'LockFirstLoss',
-      functionName: 'lockFirstLoss',
       content: () => ({ message: { agentId, shares }, args: [agentId, shares] }),
     }),
 )

@@ -29,7 +29,6 @@ export const getMandate = defineOperation(
       'Returns who controls the agent and what its owner lets it do. A mandate only narrows: the rules of the track and of the trade policy hold besides it.',
     params: agentParams,
     output: agentControl,
-    errors: [404, 502, 503],
   },
   (context, { agentId }) => readAgentControl(context, agentId),
 )
@@ -103,7 +102,6 @@ export const setMandate = defineOperation(
       deadline,
       signature,
       primaryType: 'SetMandate',
-      functionName: 'setMandate',
       async content() {
         const mandate = await toMandate(context.chain, given)
         return { message: { agentId, ...mandate }, args: [agentId, mandate] }

@@ -8,7 +8,7 @@ import type { HistoryContext } from '../history/client.ts'
 import { OWNER_EVENTS } from '../history/tables/events.ts'
 import { newSignerWarnings, ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { presentOwnerEvent } from '../live/present-owner-event.ts'
-import { agentParams, agentRecord, ownerParams, presentAgent } from '../resources/agent.ts'
+import { agentParams, listedAgent, ownerParams, presentListed } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { mandate } from '../resources/mandate.ts'
 import { newSigner, ownerMessageQuote } from '../resources/owner-message.ts'
@@ -84,7 +84,6 @@ export const offerOwnership = defineOperation(
       ...signed,
       agentId,
       primaryType: 'OfferOwnership',
-      functionName: 'offerOwnership',
       content: () => ({ message: { agentId, newOwner }, args: [agentId, newOwner] }),
     }),
 )
@@ -97,16 +96,13 @@ export const getAcceptanceQuote = defineOperation(
       description:
         'First step of taking an agent that was offered. Pass newSigner, the key that is to trade; the new owner signs typedData in a wallet (EIP-712); then call svc_accept_agent. Example: {"agentId":"1","newSigner":"0x…"}',
     },
-    method: 'get',
+    ...ownerQuote,
     path: '/agents/{agentId}/owner/acceptance/quote',
-    tag: 'Owners',
     summary: 'Get a quote for accepting an agent',
     description:
       "Returns what the new owner's AcceptOwnership message must match. With `newSigner`, also returns the typed data to sign, its digest and the body to post.",
-    params: agentParams,
     query: z.object({ newSigner: newSigner.optional(), deadline: deadline.optional() }),
     output: ownerMessageQuote('Acceptance', typedDataSchemas.AcceptOwnership, acceptance),
-    errors: [400, 404, 502, 503],
   },
   async (context: Context, { agentId, newSigner, deadline }) =>
     quoteOwnerMessage(context, {
@@ -150,7 +146,6 @@ export const acceptOwnership = defineOperation(
       ...signed,
       agentId,
       primaryType: 'AcceptOwnership',
-      functionName: 'acceptOwnership',
       content: () => ({ message: { agentId, signer: newSigner }, args: [agentId, newSigner] }),
       party: newOwnerOf,
     }),
@@ -194,7 +189,6 @@ export const listOwnerEvents = defineOperation(
     output: z
       .object({ agentId: digits('Agent id'), events: z.array(ownerEvent), nextCursor, asOf, lagBlocks })
       .meta({ id: 'OwnerEvents' }),
-    errors: [404, 502, 503],
   },
   async ({ history }: HistoryContext, { agentId, limit, cursor }, call) => {
     const { events, next, asOf, lagBlocks, rowsRead } = await history.ownerEvents({ agentId, limit, before: cursor })
@@ -222,7 +216,7 @@ export const listOffers = defineOperation(
     output: z
       .object({
         owner: addressOut.meta({ description: 'The address that may accept' }),
-        offers: z.array(z.object({ agentId: digits('Agent id'), agent: agentRecord })),
+        offers: z.array(listedAgent),
         asOf,
       })
       .meta({ id: 'Offers' }),
@@ -236,7 +230,7 @@ export const listOffers = defineOperation(
     await chargeRowsRead(call, rowsRead)
     return {
       owner,
-      offers: agents.map(({ agentId, agent }) => ({ agentId: `${agentId}`, agent: presentAgent(agent) })),
+      offers: agents.map(presentListed),
       asOf: presentAsOf(asOf),
     }
   },

@@ -57,7 +57,6 @@ export const setSigner = defineOperation(
       ...signed,
       agentId,
       primaryType: 'SetSigner',
-      functionName: 'setSigner',
       content: () => ({ message: { agentId, signer: newSigner }, args: [agentId, newSigner] }),
     }),
 )

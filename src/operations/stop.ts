@@ -23,10 +23,7 @@ const submission = z.object({
 })
 
 /** The messages by action. */
-const messages = {
-  reduceOnly: { primaryType: 'StopBuying', functionName: 'stopBuying' },
-  flatten: { primaryType: 'CloseAll', functionName: 'closeAll' },
-} as const
+const messages = { reduceOnly: 'StopBuying', flatten: 'CloseAll' } as const
 
 export const getStopQuote = defineOperation(
   {
@@ -61,7 +58,7 @@ export const getStopQuote = defineOperation(
   async (context: Context, { agentId, action, otherAgentIds = [], deadline }) =>
     quoteOwnerMessage(context, {
       agentId,
-      primaryType: messages[action].primaryType,
+      primaryType: messages[action],
       deadline,
       message: () => ({
         message: { agentIds: [agentId, ...otherAgentIds] },
@@ -90,15 +87,12 @@ export const stopAgent = defineOperation(
     body: submission,
     requestKind: 'reductions',
   },
-  async (context: Context, { agentId, action, otherAgentIds = [], nonce, deadline, signature }, call) => {
+  async (context: Context, { agentId, action, otherAgentIds = [], ...signed }, call) => {
     const agentIds = [agentId, ...otherAgentIds]
     return relayOwnerMessage(context, call, {
+      ...signed,
       agentId,
-      nonce,
-      deadline,
-      signature,
-      primaryType: messages[action].primaryType,
-      functionName: messages[action].functionName,
+      primaryType: messages[action],
       content: () => ({ message: { agentIds }, args: [agentIds] }),
     })
   },
