@@ -28,7 +28,6 @@ export const getAddIntentQuote = defineOperation(
       description:
         'First step of adding to a position; its ladder stays. Pass usdcAmount (human USDC), sign typedData in a wallet (EIP-712), then call svc_submit_add_intent. Example: {"agentId":"1","positionId":"3","usdcAmount":"100"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/add-intents/quote',
     tag: 'Trading',
     summary: 'Get a quote for adding to a position',

@@ -94,7 +94,6 @@ export const getAgentStats = defineOperation(
       description:
         'Returns win rate, profit factor, holding times, drawdown, Sharpe, Sortino, exposure and execution cost of an agent in the present day, week, month or all time. Example: {"agentId":"1","period":"all"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/stats',
     tag: 'Positions',
     summary: 'Get trading statistics',

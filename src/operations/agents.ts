@@ -24,7 +24,6 @@ export const listAgents = defineOperation(
       description:
         'Lists agents, newest first, by vault, track or status. Example: {"vault":"genesis","status":"Active"}',
     },
-    method: 'get',
     path: '/agents',
     tag: 'Agents',
     summary: 'List agents',
@@ -55,7 +54,6 @@ export const getAgent = defineOperation(
       description:
         'Returns the record of an agent: owner, signer, vault, track and status; only status 1 (Active) may take new risk. Example: {"agentId":"1"}',
     },
-    method: 'get',
     path: '/agents/{agentId}',
     tag: 'Agents',
     summary: 'Get an agent',
@@ -83,7 +81,6 @@ export const listAgentsByOwner = defineOperation(
       description:
         'Lists the agents an address currently owns, with the agentId that other tools take. `given` are agents that others transferred to it without its consent. Example: {"owner":"0x…"}',
     },
-    method: 'get',
     path: '/agents/by-owner/{owner}',
     tag: 'Agents',
     summary: 'List the agents of an owner',
@@ -127,7 +124,6 @@ const MAX_FOUND = 20
 export const listAgentsByName = defineOperation(
   {
     id: 'listAgentsByName',
-    method: 'get',
     path: '/agents/by-name/{name}',
     tag: 'Agents',
     summary: 'Find agents by name',
@@ -160,7 +156,6 @@ export const getAgentByERC8004 = defineOperation(
       description:
         'Returns the agent linked to an ERC-8004 identity token; erc8004OwnerCurrent tells whether its owner still holds the token. Example: {"erc8004AgentId":"7"}',
     },
-    method: 'get',
     path: '/agents/by-erc8004/{erc8004AgentId}',
     tag: 'Agents',
     summary: 'Get the agent of an ERC-8004 identity',

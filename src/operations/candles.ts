@@ -7,7 +7,7 @@ import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { ROWS_PER_UNIT } from '../limits/prices.ts'
 import { candleList, candleQuery, candlesMarkdown, presentCandles, presentMoves } from '../resources/candle.ts'
-import { invalidRequest } from '../resources/invalid-request.ts'
+import { invalidField } from '../resources/invalid-request.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -23,7 +23,6 @@ export const getCandles = defineOperation(
       name: 'svc_get_candles',
       description: 'Returns past oracle prices as candles. Example: {"symbol":"NVDA","interval":"1h"}',
     },
-    method: 'get',
     path: '/prices/{symbol}/candles',
     tag: 'Prices',
     summary: 'Get past prices as candles',
@@ -77,8 +76,7 @@ function secondsPerRead(interval: CandleInterval): number {
 function pageOf(interval: CandleInterval, limit: number, { from, to, cursor }: RequestedPage, now: number) {
   const seconds = CANDLE_SECONDS[interval]
   const end = Math.min(to ?? now, now)
-  if (from !== undefined && from > end)
-    throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${end}` }], { given: { from }, fields: {} })
+  if (from !== undefined && from > end) throw invalidField('from', `${from} is after to, ${end}`, from)
   const last = intervalStart(cursor === undefined ? end : Math.min(end, cursor - 1), interval)
   const oldest = from === undefined ? undefined : intervalStart(from, interval)
   const first = Math.max(last - (limit - 1) * seconds, oldest ?? 0, 0)

@@ -19,7 +19,6 @@ export const listCorporateActions = defineOperation(
       description:
         'Lists a token\'s splits and dividends, past and announced: each changes how many shares one token stands for. Example: {"symbol":"NVDA"}',
     },
-    method: 'get',
     path: '/tokens/{symbol}/corporate-actions',
     tag: 'Prices',
     summary: "List a token's corporate actions",

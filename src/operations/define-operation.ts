@@ -82,7 +82,8 @@ export function defineOperation<
     if (shown !== undefined) minBlocks.raise(shown, ...subjects, ...subjectsOf(body as object))
     return output
   }
-  const isRead = definition.method === 'get' || definition.readsOnly === true
+  const { method = 'get', cache = 'none', status = 200 } = definition
+  const isRead = method === 'get' || definition.readsOnly === true
   const runInTime: Run = (context, given, call) => {
     if (definition.waits) return runUnbounded(context, given, call)
     if (isRead)
@@ -95,10 +96,10 @@ export function defineOperation<
       submission => runUnbounded(context, given, submission) as Promise<object>,
     ) as ReturnType<typeof run>
   }
-  const { cache = 'none', status = 200 } = definition
   return {
     ...definition,
     kind: 'json',
+    method,
     cache,
     status,
     input,

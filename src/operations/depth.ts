@@ -23,7 +23,6 @@ export const getDepth = defineOperation(
       description:
         'Returns what buying and selling a size costs now in the pool, against the oracle. Example: {"symbol":"NVDA","usdcAmount":"1000"}',
     },
-    method: 'get',
     path: '/tokens/{symbol}/depth',
     tag: 'Prices',
     summary: 'Get the cost of a size',

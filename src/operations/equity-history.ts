@@ -5,7 +5,7 @@ import type { HistoryContext } from '../history/client.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
 import { agentParams } from '../resources/agent.ts'
-import { invalidRequest } from '../resources/invalid-request.ts'
+import { invalidField } from '../resources/invalid-request.ts'
 import { present } from '../resources/present.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import {
@@ -26,7 +26,6 @@ export const getEquityHistory = defineOperation(
       set: 'history',
       description: 'Returns equity, PnL and drawdown of an agent over time. Example: {"agentId":"1","interval":"1d"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/equity-history',
     tag: 'Positions',
     summary: 'Get equity over time',
@@ -83,8 +82,7 @@ function parseTimeRange({ interval, ...requested }: RequestedRange, now: bigint)
   const intervalSeconds = INTERVALS[interval]
   const to = requested.to ?? Number(now)
   const from = requested.from ?? Math.max(0, to - DEFAULT_INTERVALS * intervalSeconds)
-  if (from > to)
-    throw invalidRequest([{ path: ['from'], message: `${from} is after to, ${to}` }], { given: { from }, fields: {} })
+  if (from > to) throw invalidField('from', `${from} is after to, ${to}`, from)
   const points = intervalCount({ from, to, intervalSeconds })
   if (points > MAX_POINTS) throw refuse('TOO_MANY_POINTS', { from, to, interval, points, limit: MAX_POINTS })
   return { from, to, intervalSeconds }

@@ -22,7 +22,6 @@ const IMAGE =
 export const getAgentRegistrationFile = defineOperation(
   {
     id: 'getAgentRegistrationFile',
-    method: 'get',
     path: '/agents/{agentId}/registration.json',
     tag: 'Agents',
     summary: 'Get the ERC-8004 registration file of an agent',
@@ -55,7 +54,6 @@ export const getAgentRegistrationFile = defineOperation(
 export const getRegistrations = defineOperation(
   {
     id: 'getErc8004Registrations',
-    method: 'get',
     path: '/.well-known/agent-registration.json',
     tag: 'Agents',
     summary: 'List the ERC-8004 identities of the agents here',
@@ -87,7 +85,6 @@ const weekStart = z
 export const getFeedbackFile = defineOperation(
   {
     id: 'getFeedbackFile',
-    method: 'get',
     path: '/agents/{agentId}/feedback/{weekStart}',
     tag: 'Agents',
     summary: 'Get the ERC-8004 feedback file about a week',

@@ -37,7 +37,6 @@ const submission = z.object({ erc8004AgentId, deadline, signature })
 export const getERC8004LinkQuote = defineOperation(
   {
     id: 'getErc8004LinkQuote',
-    method: 'get',
     path: '/agents/{agentId}/erc8004/link/quote',
     tag: 'Agents',
     summary: 'Get a quote for linking an ERC-8004 identity',

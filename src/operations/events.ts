@@ -38,7 +38,6 @@ export async function pricesOf(chain: Chain, symbols: readonly string[] | undefi
 export const streamAgentEvents = defineEventStream(
   {
     id: 'streamAgentEvents',
-    method: 'get',
     path: '/agents/{agentId}/events',
     tag: 'Live',
     summary: 'Stream the events of an agent',
@@ -56,7 +55,6 @@ export const streamAgentEvents = defineEventStream(
 export const streamEvents = defineEventStream(
   {
     id: 'streamEvents',
-    method: 'get',
     path: '/events',
     tag: 'Live',
     summary: 'Stream the events of a vault or of all agents',

@@ -38,7 +38,6 @@ export const getExitLadderIntentQuote = defineOperation(
       description:
         'First step of replacing the pending exit rules of a position. Pass exits within exitBounds, sign typedData in a wallet (EIP-712), then call svc_submit_exit_ladder_intent. Example: {"agentId":"1","positionId":"3","exits":"-500:10000,2000:10000"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/exit-ladder-intents/quote',
     tag: 'Trading',
     summary: 'Get a quote for changing the exit ladder of a position',

@@ -79,7 +79,6 @@ function readPayment(
 export const getFacilitatorSupport = defineOperation(
   {
     id: 'getFacilitatorSupport',
-    method: 'get',
     path: '/facilitator/supported',
     tag: 'Agents',
     summary: 'List the supported payment kinds',

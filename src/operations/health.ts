@@ -13,7 +13,6 @@ import { defineOperation } from './define-operation.ts'
 export const getHealth = defineOperation(
   {
     id: 'getHealth',
-    method: 'get',
     path: '/health',
     takesNoTurn: true,
     tag: 'Discovery',
@@ -41,7 +40,6 @@ export const getHealth = defineOperation(
 export const getReadiness = defineOperation(
   {
     id: 'getReadiness',
-    method: 'get',
     path: '/health/ready',
     tag: 'Discovery',
     summary: 'Check that trading is possible',
@@ -64,7 +62,6 @@ export const getReadiness = defineOperation(
 export const getHealthHistory = defineOperation(
   {
     id: 'getHealthHistory',
-    method: 'get',
     path: '/health/history',
     tag: 'Discovery',
     summary: 'Show when trading was possible',

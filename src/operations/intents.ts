@@ -27,7 +27,6 @@ export const getIntent = defineOperation(
       description:
         'Returns what became of a signed intent, by its digest: executed, in flight, or rejected and why. Use it after an unclear answer. Example: {"digest":"0x…"}',
     },
-    method: 'get',
     path: '/intents/{digest}',
     tag: 'Transactions',
     summary: 'Get the status of an intent',

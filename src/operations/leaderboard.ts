@@ -11,7 +11,7 @@ import type { HistoryContext } from '../history/client.ts'
 import { KEPT_LEADERBOARD_DAYS, oldestKeptDay } from '../history/delete-old-rows.ts'
 import type { LeaderboardCursor, RankedStanding } from '../history/read-leaderboard.ts'
 import { agentQuery, agentRecord, nameOf, TRACKS } from '../resources/agent.ts'
-import { invalidRequest } from '../resources/invalid-request.ts'
+import { invalidField } from '../resources/invalid-request.ts'
 import { present } from '../resources/present.ts'
 import {
   addressOut,
@@ -129,7 +129,6 @@ export const getLeaderboard = defineOperation(
       description:
         'Ranks agents by return, drawdown, calmar or sharpe in a day, week, month or all time; filter by vault, track, capital and minTrades. Example: {"period":"week","sort":"calmar"}',
     },
-    method: 'get',
     path: '/leaderboard',
     tag: 'Positions',
     summary: 'Rank agents by their track records',
@@ -148,14 +147,10 @@ export const getLeaderboard = defineOperation(
         vault === undefined ? undefined : vaultAddress(trading, vault),
       ])
       if (period === 'day' && filters.at !== undefined && filters.at < oldestKeptDay(Number(head.timestamp)))
-        throw invalidRequest(
-          [
-            {
-              path: ['at'],
-              message: `is more than ${KEPT_LEADERBOARD_DAYS} days ago; of older times, request the week, the month or all`,
-            },
-          ],
-          { given: { at: filters.at }, fields: {} },
+        throw invalidField(
+          'at',
+          `is more than ${KEPT_LEADERBOARD_DAYS} days ago; of older times, request the week, the month or all`,
+          filters.at,
         )
       const page = await history.leaderboard(
         {
@@ -169,11 +164,7 @@ export const getLeaderboard = defineOperation(
         },
         head,
       )
-      if (page === undefined)
-        throw invalidRequest([{ path: ['cursor'], message: 'has expired; read the list from its first page' }], {
-          given: { cursor },
-          fields: {},
-        })
+      if (page === undefined) throw invalidField('cursor', 'has expired; read the list from its first page', cursor)
       const { start, standings, next, asOf, lagBlocks, recordsRead } = page
       await chargeRowsRead(call, recordsRead)
       const names = await getAgentNames(

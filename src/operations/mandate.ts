@@ -21,7 +21,6 @@ export const getMandate = defineOperation(
       description:
         'Who owns an agent, which key signs for it, and what its owner lets it do: mode, limits in USDC base units, tokens, end; null means no limit. Example: {"agentId":"1"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/mandate',
     tag: 'Owners',
     summary: 'Get the mandate of an agent',

@@ -87,6 +87,8 @@ export type BriefList = { list: string; entry: (entry: never) => object }
 /** The MCP resource with the same content as an operation. A URI with parameters (`{agentId}`) is a template. */
 export type ResourceDefinition = { uri: `svc://${string}`; name: string; title: string; description: string }
 
+export type Method = 'get' | 'post' | 'put'
+
 /** What every endpoint has, whether it returns JSON or a stream. */
 export type EndpointDefinition<
   P extends z.ZodObject | undefined = z.ZodObject | undefined,
@@ -94,7 +96,8 @@ export type EndpointDefinition<
 > = {
   /** The OpenAPI operation id. */
   id: string
-  method: 'get' | 'post' | 'put'
+  /** `get` unless it is given. */
+  method?: Method
   path: `/${string}`
   tag: Tag
   summary: string

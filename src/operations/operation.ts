@@ -4,11 +4,15 @@ import type { Context } from '../context.ts'
 import { PRICES, type RequestKind } from '../limits/prices.ts'
 import type { TurnKind } from '../limits/rate-limits.ts'
 import type { EventFilter } from '../live/event.ts'
-import type { CachePolicy, EndpointDefinition, OperationDefinition } from './operation-definition.ts'
+import type { CachePolicy, EndpointDefinition, Method, OperationDefinition } from './operation-definition.ts'
 
 /** An operation with a JSON response, with the types of its input and output erased. */
-export type JsonOperation = Omit<OperationDefinition, 'markdown' | 'csv' | 'continues' | 'cache' | 'status'> & {
+export type JsonOperation = Omit<
+  OperationDefinition,
+  'markdown' | 'csv' | 'continues' | 'method' | 'cache' | 'status'
+> & {
   kind: 'json'
+  method: Method
   cache: CachePolicy
   status: 200 | 201
   // Method syntax makes the parameters bivariant, so that operations of any input and output fit into one list.

@@ -60,7 +60,6 @@ const operatorOnly = { tag: 'Operator', security: 'operator' } as const
 export const getIntake = defineOperation(
   {
     id: 'getIntake',
-    method: 'get',
     path: '/operator/intake',
     ...operatorOnly,
     summary: 'Show which kinds of intake are open',
@@ -104,7 +103,6 @@ export const setIntake = defineOperation(
 export const getIndex = defineOperation(
   {
     id: 'getIndex',
-    method: 'get',
     path: '/operator/index',
     ...operatorOnly,
     summary: 'Show how far the index is',
@@ -202,7 +200,6 @@ const webhookPlaces = z
 export const getWebhookPlaces = defineOperation(
   {
     id: 'getWebhookPlaces',
-    method: 'get',
     path: '/operator/webhooks',
     ...operatorOnly,
     summary: 'Show which agents take the places for webhooks',
@@ -226,7 +223,6 @@ export const getWebhookPlaces = defineOperation(
 export const getWebhooksOfAgent = defineOperation(
   {
     id: 'getWebhooksOfAgent',
-    method: 'get',
     path: '/operator/webhooks/{agentId}',
     ...operatorOnly,
     summary: 'Show the webhooks of an agent',

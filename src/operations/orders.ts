@@ -37,7 +37,6 @@ export const getOrderQuote = defineOperation(
       description:
         'First step of an order that waits on chain for a price or a time: type limit, breakout, stop, takeProfit, trailingStop, twap, timeExit; or cancel with orderId. Sign typedData in a wallet (EIP-712), then call svc_submit_order or svc_cancel_order. Examples: {"agentId":"1","type":"limit","symbol":"NVDA","usdcAmount":"250","price":"120","stopLossPercent":"8"}, {"agentId":"1","type":"trailingStop","positionId":"3","trailPercent":"5"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/orders/quote',
     tag: 'Orders',
     summary: 'Get a quote for an order',
@@ -103,7 +102,6 @@ export const listOrders = defineOperation(
       description:
         'Lists the orders of an agent, newest first, with what each waits for, the distance to its trigger and why its last try was refused. Example: {"agentId":"1","state":"open"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/orders',
     tag: 'Orders',
     summary: 'List orders',
@@ -146,7 +144,6 @@ export const listOrders = defineOperation(
 export const getOrder = defineOperation(
   {
     id: 'getOrder',
-    method: 'get',
     path: '/agents/{agentId}/orders/{orderId}',
     tag: 'Orders',
     summary: 'Get an order',

@@ -3,7 +3,6 @@ import { ownerMessageReceipt } from '../resources/owner-message.ts'
 
 /** What the quotes of owners' messages have in common. */
 export const ownerQuote = {
-  method: 'get',
   tag: 'Owners',
   params: agentParams,
 } as const

@@ -178,7 +178,6 @@ const ownerEvent = z
 export const listOwnerEvents = defineOperation(
   {
     id: 'listOwnerEvents',
-    method: 'get',
     path: '/agents/{agentId}/owner/history',
     tag: 'Owners',
     summary: 'List what the owner of an agent has changed',
@@ -206,7 +205,6 @@ export const listOwnerEvents = defineOperation(
 export const listOffers = defineOperation(
   {
     id: 'listOffers',
-    method: 'get',
     path: '/agents/offered-to/{owner}',
     tag: 'Owners',
     summary: 'List the agents that are offered to an address',

@@ -123,7 +123,6 @@ export const getPositionAutomation = defineOperation(
       description:
         'Returns what fires each exit rule of a position and what the keeper last saw. Example: {"agentId":"1","positionId":"3"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/positions/{positionId}/automation',
     tag: 'Positions',
     summary: 'Get the exit automation of a position',

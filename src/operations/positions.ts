@@ -39,7 +39,6 @@ export const listPositions = defineOperation(
       description:
         'The output of svc_get_agent_positions. Subscribe to be notified when the positions change, whoever changes them.',
     },
-    method: 'get',
     path: '/agents/{agentId}/positions',
     tag: 'Positions',
     summary: 'List open positions',
@@ -66,7 +65,6 @@ export const listClosedPositions = defineOperation(
       name: 'svc_list_closed_positions',
       description: 'Lists the closed positions of an agent, newest first. Example: {"agentId":"1","limit":10}',
     },
-    method: 'get',
     path: '/agents/{agentId}/closed-positions',
     tag: 'Positions',
     summary: 'List closed positions',
@@ -124,7 +122,6 @@ export const getPosition = defineOperation(
       description:
         'Returns one position, open or closed, with its ladder and its realized and unrealized PnL. Example: {"agentId":"1","positionId":"3"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/positions/{positionId}',
     tag: 'Positions',
     summary: 'Get a position',

@@ -20,7 +20,6 @@ export const getPrices = defineOperation(
       description:
         'Returns oracle prices in USD and their source. While stale, nothing is bought, unless source is reports. Example: {"symbols":"NVDA,AAPL"}',
     },
-    method: 'get',
     path: '/prices',
     tag: 'Prices',
     summary: 'Get oracle prices',
@@ -62,7 +61,6 @@ export const getPrices = defineOperation(
 export const getPriceReports = defineOperation(
   {
     id: 'getPriceReports',
-    method: 'get',
     path: '/prices/reports',
     tag: 'Prices',
     summary: 'Get the prices that a transaction brings along',

@@ -41,7 +41,6 @@ export const getGasQuota = defineOperation(
       description:
         'How much gas the service still pays for an agent, per minute and hour; use it after GAS_BUDGET_EXHAUSTED. Example: {"agentId":"1"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/quota',
     tag: 'Trading',
     summary: 'Get the gas quota of an agent',

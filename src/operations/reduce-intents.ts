@@ -26,7 +26,6 @@ export const getReduceIntentQuote = defineOperation(
       description:
         'First step of selling part of a position, or all of it (exitBps 10000). Pass exitBps, sign typedData in a wallet (EIP-712), then call svc_submit_reduce_intent. Example: {"agentId":"1","positionId":"3","exitBps":10000}',
     },
-    method: 'get',
     path: '/agents/{agentId}/reduce-intents/quote',
     tag: 'Trading',
     summary: 'Get a quote for reducing or closing a position',

@@ -32,7 +32,6 @@ export const getRegistrationQuote = defineOperation(
       description:
         'First step of a registration: returns fee, nonce, typedData and the body to send. Pass signer, vault (slug or address), name and metadataURI, then sign typedData (EIP-712) and call svc_register_agent. Example: {"signer":"0x…","vault":"genesis","name":"momentum-7","metadataURI":"https://agents.example/7.json"}',
     },
-    method: 'get',
     path: '/agents/register/quote',
     tag: 'Agents',
     summary: 'Get a quote for registering an agent',

@@ -20,7 +20,6 @@ export const getRiskState = defineOperation(
       description:
         'The output of svc_get_risk_state. Subscribe to be notified when the agent has traded, an exit has fired, or a limit is breached or no longer breached.',
     },
-    method: 'get',
     path: '/agents/{agentId}/risk-state',
     tag: 'Positions',
     summary: 'Get the risk state of an agent',

@@ -56,7 +56,6 @@ const VECTOR_SIGNER: Address = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
 export const getSigningVectors = defineOperation(
   {
     id: 'getSigningVectors',
-    method: 'get',
     path: '/signing/vectors',
     tag: 'Signing',
     summary: 'Get test vectors for a signer',

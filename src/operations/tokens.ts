@@ -12,7 +12,6 @@ export const listTokens = defineOperation(
       name: 'svc_list_tokens',
       description: 'Lists every token with its price in USD and the vaults that allow it.',
     },
-    method: 'get',
     path: '/tokens',
     tag: 'Vaults',
     summary: 'List all tokens',

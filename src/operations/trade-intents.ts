@@ -37,7 +37,6 @@ export const getTradeIntentQuote = defineOperation(
       description:
         'First step of a purchase (long only): what passes now, and an estimate. Pass symbol, usdcAmount (human USDC) and exits. If passes is false, firstFailure says why. Then sign typedData (EIP-712, detail full) and call svc_submit_trade_intent. Example: {"agentId":"1","symbol":"NVDA","usdcAmount":"250","exits":"-800:10000,1500:10000"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/trade-intents/quote',
     tag: 'Trading',
     summary: 'Get a quote for opening a position',

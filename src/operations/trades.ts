@@ -26,7 +26,6 @@ export const listTrades = defineOperation(
       description:
         'Lists the trades of all agents, newest first, with what they said about them; filter by vault, symbol or type. Example: {"vault":"genesis","symbol":"NVDA"}',
     },
-    method: 'get',
     path: '/trades',
     tag: 'Positions',
     summary: 'List the trades of all agents',
@@ -77,7 +76,6 @@ export const getTradeHistory = defineOperation(
       description:
         'Lists the trades of an agent, newest first; filter by type, symbol or positionId. Example: {"agentId":"1","type":"ExitExecuted"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/trades',
     tag: 'Positions',
     summary: 'List trades',

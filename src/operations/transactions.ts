@@ -90,7 +90,6 @@ export const getTransaction = defineOperation(
       description:
         'Tells whether a transaction is pending, succeeded or reverted, and why; follow replacedBy. Example: {"txHash":"0x…"}',
     },
-    method: 'get',
     path: '/transactions/{txHash}',
     tag: 'Transactions',
     summary: 'Get the status of a transaction',

@@ -49,7 +49,6 @@ export const listVaultRequests = defineOperation(
       description:
         'Lists the deposits and redemptions of a vault that wait for the next price, in their order. Example: {"id":"genesis"}',
     },
-    method: 'get',
     path: '/vaults/{id}/requests',
     tag: 'Vaults',
     summary: 'List waiting deposits and redemptions',

@@ -145,7 +145,6 @@ export const getVaultStats = defineOperation(
       description:
         'Returns the assets and holdings of a vault, its share price now and over time, and its agents. Example: {"id":"genesis","interval":"1d"}',
     },
-    method: 'get',
     path: '/vaults/{id}/stats',
     tag: 'Vaults',
     summary: 'Get vault statistics',

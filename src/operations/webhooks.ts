@@ -32,7 +32,6 @@ export const getWebhookQuote = defineOperation(
       description:
         'First step of creating a webhook: typed data for the URL and the event types. The owner or signer of the agent signs typedData (EIP-712); then call svc_create_webhook. Example: {"agentId":"1","url":"https://agents.example/events","eventTypes":"trade,exit,risk"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/webhooks/quote',
     tag: 'Webhooks',
     summary: 'Get a quote for creating a webhook',
@@ -94,7 +93,6 @@ export const getWebhookListQuote = defineOperation(
       description:
         'First step of listing webhooks: typed data that the owner or signer of the agent signs; then call svc_list_webhooks. Example: {"agentId":"1"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/webhooks/list/quote',
     tag: 'Webhooks',
     summary: 'Get a quote for listing webhooks',
@@ -148,7 +146,6 @@ export const getWebhookChangeQuote = defineOperation(
       description:
         'First step of changing a webhook: test, rotateSecret, enable or delete. The owner or signer signs typedData; then call svc_change_webhook. Example: {"agentId":"1","webhookId":"0x…","action":"test"}',
     },
-    method: 'get',
     path: '/agents/{agentId}/webhooks/{webhookId}/quote',
     tag: 'Webhooks',
     summary: 'Get a quote for changing a webhook',

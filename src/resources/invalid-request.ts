@@ -16,3 +16,7 @@ export function invalidRequest(issues: readonly InputIssue[], input: GivenInput)
   const problem = firstProblem(problems)
   return problems.length > 0 ? refuse('INVALID_REQUEST', { problem, problems }) : malformed(problem)
 }
+
+/** Returns INVALID_REQUEST for a field that parses and cannot be served. */
+export const invalidField = (name: string, message: string, given: unknown): Refusal =>
+  invalidRequest([{ path: [name], message }], { given: { [name]: given }, fields: {} })
