@@ -2,15 +2,18 @@ import { type Address, bytesToHex, concatBytes, domainSeparator, type Hex, hexTo
 import type { ExitRule } from './exit-rule.ts'
 import { keccak256 } from './keccak256.ts'
 
-const ownerFields = [
-  { name: 'nonce', type: 'uint256' },
-  { name: 'deadline', type: 'uint256' },
-] as const
+/** The fields of a type in signing order, from their list as in Solidity. */
+type FieldsOf<List extends string> = List extends `${infer Field}, ${infer Others}`
+  ? [...FieldsOf<Field>, ...FieldsOf<Others>]
+  : List extends `${infer Type} ${infer Name}`
+    ? [{ name: Name; type: Type }]
+    : []
 
-const webhookFields = [
-  { name: 'salt', type: 'bytes32' },
-  { name: 'deadline', type: 'uint256' },
-] as const
+const fields = <const List extends string>(list: List) =>
+  list.split(', ').map(field => {
+    const [type, name] = field.split(' ')
+    return { name, type }
+  }) as FieldsOf<List>
 
 /**
  * The EIP-712 primary types, fields in signing order: the protocol's (protocol.md, "Typed data"), those of orders
@@ -18,125 +21,39 @@ const webhookFields = [
  * those about webhooks, which the service itself verifies.
  */
 export const signingTypes = {
-  SelfRegister: [
-    { name: 'vault', type: 'address' },
-    { name: 'name', type: 'string' },
-    { name: 'metadataURI', type: 'string' },
-    { name: 'signer', type: 'address' },
-    { name: 'linkERC8004', type: 'bool' },
-    { name: 'erc8004AgentId', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-  ],
-  LinkERC8004: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'erc8004AgentId', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-  ],
-  OpenPosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'vault', type: 'address' },
-    { name: 'token', type: 'address' },
-    { name: 'usdcAmount', type: 'uint256' },
-    { name: 'minTokenOut', type: 'uint256' },
-    { name: 'maxSlippageBps', type: 'uint16' },
-    { name: 'exitsHash', type: 'bytes32' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  AddToPosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'usdcAmount', type: 'uint256' },
-    { name: 'minTokenOut', type: 'uint256' },
-    { name: 'maxSlippageBps', type: 'uint16' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  ReducePosition: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'exitBps', type: 'uint16' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  UpdateExitLadder: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'exitsHash', type: 'bytes32' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  PlaceOrder: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'side', type: 'uint8' },
-    { name: 'token', type: 'address' },
-    { name: 'positionId', type: 'uint256' },
-    { name: 'usdcAmount', type: 'uint256' },
-    { name: 'exitBps', type: 'uint16' },
-    { name: 'exitsHash', type: 'bytes32' },
-    { name: 'maxSlippageBps', type: 'uint16' },
-    { name: 'condition', type: 'uint8' },
-    { name: 'price', type: 'uint256' },
-    { name: 'trailBps', type: 'uint16' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validUntil', type: 'uint256' },
-    { name: 'parts', type: 'uint8' },
-    { name: 'interval', type: 'uint256' },
-    { name: 'key', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  CancelOrder: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'orderId', type: 'bytes32' },
-    { name: 'deadline', type: 'uint256' },
-    { name: 'nonce', type: 'uint256' },
-  ],
-  OwnAgent: [
-    { name: 'signer', type: 'address' },
-    { name: 'vault', type: 'address' },
-    { name: 'name', type: 'string' },
-    { name: 'metadataURI', type: 'string' },
-    { name: 'linkERC8004', type: 'bool' },
-    { name: 'erc8004AgentId', type: 'uint256' },
-    ...ownerFields,
-  ],
-  OfferOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'newOwner', type: 'address' }, ...ownerFields],
-  AcceptOwnership: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
-  SetSigner: [{ name: 'agentId', type: 'uint256' }, { name: 'signer', type: 'address' }, ...ownerFields],
-  SetMandate: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'mode', type: 'uint8' },
-    { name: 'maxTradeUsdc', type: 'uint256' },
-    { name: 'maxDailyTurnoverUsdc', type: 'uint256' },
-    { name: 'maxExposureUsdc', type: 'uint256' },
-    { name: 'allowedTokens', type: 'address[]' },
-    { name: 'validUntil', type: 'uint256' },
-    ...ownerFields,
-  ],
-  StopBuying: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
-  CloseAll: [{ name: 'agentIds', type: 'uint256[]' }, ...ownerFields],
-  CancelIntents: [{ name: 'agentId', type: 'uint256' }, { name: 'untilNonce', type: 'uint256' }, ...ownerFields],
-  LockFirstLoss: [{ name: 'agentId', type: 'uint256' }, { name: 'shares', type: 'uint256' }, ...ownerFields],
-  CreateWebhook: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'url', type: 'string' },
-    { name: 'eventTypes', type: 'string[]' },
-    ...webhookFields,
-  ],
-  ListWebhooks: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'deadline', type: 'uint256' },
-  ],
-  ManageWebhook: [
-    { name: 'agentId', type: 'uint256' },
-    { name: 'webhookId', type: 'bytes32' },
-    { name: 'action', type: 'string' },
-    ...webhookFields,
-  ],
-} as const
+  SelfRegister: fields(
+    'address vault, string name, string metadataURI, address signer, bool linkERC8004, uint256 erc8004AgentId, uint256 nonce, uint256 deadline',
+  ),
+  LinkERC8004: fields('uint256 agentId, uint256 erc8004AgentId, uint256 nonce, uint256 deadline'),
+  OpenPosition: fields(
+    'uint256 agentId, address vault, address token, uint256 usdcAmount, uint256 minTokenOut, uint16 maxSlippageBps, bytes32 exitsHash, uint256 deadline, uint256 nonce',
+  ),
+  AddToPosition: fields(
+    'uint256 agentId, uint256 positionId, uint256 usdcAmount, uint256 minTokenOut, uint16 maxSlippageBps, uint256 deadline, uint256 nonce',
+  ),
+  ReducePosition: fields('uint256 agentId, uint256 positionId, uint16 exitBps, uint256 deadline, uint256 nonce'),
+  UpdateExitLadder: fields('uint256 agentId, uint256 positionId, bytes32 exitsHash, uint256 deadline, uint256 nonce'),
+  PlaceOrder: fields(
+    'uint256 agentId, uint8 side, address token, uint256 positionId, uint256 usdcAmount, uint16 exitBps, bytes32 exitsHash, uint16 maxSlippageBps, uint8 condition, uint256 price, uint16 trailBps, uint256 validAfter, uint256 validUntil, uint8 parts, uint256 interval, uint256 key, uint256 deadline, uint256 nonce',
+  ),
+  CancelOrder: fields('uint256 agentId, bytes32 orderId, uint256 deadline, uint256 nonce'),
+  OwnAgent: fields(
+    'address signer, address vault, string name, string metadataURI, bool linkERC8004, uint256 erc8004AgentId, uint256 nonce, uint256 deadline',
+  ),
+  OfferOwnership: fields('uint256 agentId, address newOwner, uint256 nonce, uint256 deadline'),
+  AcceptOwnership: fields('uint256 agentId, address signer, uint256 nonce, uint256 deadline'),
+  SetSigner: fields('uint256 agentId, address signer, uint256 nonce, uint256 deadline'),
+  SetMandate: fields(
+    'uint256 agentId, uint8 mode, uint256 maxTradeUsdc, uint256 maxDailyTurnoverUsdc, uint256 maxExposureUsdc, address[] allowedTokens, uint256 validUntil, uint256 nonce, uint256 deadline',
+  ),
+  StopBuying: fields('uint256[] agentIds, uint256 nonce, uint256 deadline'),
+  CloseAll: fields('uint256[] agentIds, uint256 nonce, uint256 deadline'),
+  CancelIntents: fields('uint256 agentId, uint256 untilNonce, uint256 nonce, uint256 deadline'),
+  LockFirstLoss: fields('uint256 agentId, uint256 shares, uint256 nonce, uint256 deadline'),
+  CreateWebhook: fields('uint256 agentId, string url, string[] eventTypes, bytes32 salt, uint256 deadline'),
+  ListWebhooks: fields('uint256 agentId, uint256 deadline'),
+  ManageWebhook: fields('uint256 agentId, bytes32 webhookId, string action, bytes32 salt, uint256 deadline'),
+}
 
 export type PrimaryType = keyof typeof signingTypes
 
