@@ -17,31 +17,25 @@ export type Finding = {
   fix: string | null
 }
 
+/** What is at fault has a fix. */
+type FaultBuilder = (subject: string, sentence: string, fix: string) => Finding
+
 /** Returns functions that build the findings of one check. */
-export const findingsOf = (check: string) => ({
-  ok: (subject: string, sentence: string): Finding => ({ check, subject, verdict: 'ok', sentence, fix: null }),
-  unchecked: (subject: string, sentence: string, fix: string | null = null): Finding => ({
-    check,
-    subject,
-    verdict: 'unchecked',
-    sentence,
-    fix,
-  }),
-  warning: (subject: string, sentence: string, fix: string): Finding => ({
-    check,
-    subject,
-    verdict: 'warning',
-    sentence,
-    fix,
-  }),
-  wrong: (subject: string, sentence: string, fix: string): Finding => ({
-    check,
-    subject,
-    verdict: 'wrong',
-    sentence,
-    fix,
-  }),
-})
+export function findingsOf(check: string) {
+  const finding =
+    (verdict: Verdict) =>
+    (subject: string, sentence: string, fix: string | null = null): Finding => ({
+      check,
+      subject,
+      verdict,
+      sentence,
+      fix,
+    })
+  const ok: (subject: string, sentence: string) => Finding = finding('ok')
+  const warning: FaultBuilder = finding('warning')
+  const wrong: FaultBuilder = finding('wrong')
+  return { ok, unchecked: finding('unchecked'), warning, wrong }
+}
 
 const SEVERITY: Verdict[] = ['ok', 'unchecked', 'warning', 'wrong']
 

@@ -1,7 +1,7 @@
 import type { Check, TradingTerms } from './check.ts'
 import { MandateMode, TriggerType } from './enums.ts'
 import type { ExitRule } from './exit-rule.ts'
-import { riskLimits } from './risk-limit-checks.ts'
+import { limitChecksOf, riskLimits } from './risk-limit-checks.ts'
 
 // What the mandate of the agent's owner allows. There are no checks where the contracts know no mandates.
 
@@ -28,9 +28,7 @@ export function mandateLimitChecks(terms: TradingTerms, { usdcAmount }: { usdcAm
   if (extension?.mandate === undefined) return []
   const { hasTokenList, maxTradeUsdc, maxDailyTurnoverUsdc, maxExposureUsdc } = extension.mandate
   const atMost = (rule: string, code: Check['code'], used: bigint, limit: bigint): Check[] =>
-    limit === 0n
-      ? []
-      : [{ rule, code, pass: used + (usdcAmount ?? 1n) <= limit, limit, used, after: used + (usdcAmount ?? 0n) }]
+    limit === 0n ? [] : [limitChecksOf(usdcAmount)(rule, code, used, limit)]
   const isAllowed = token?.isInMandate ?? true
   return [
     ...(hasTokenList && token

@@ -67,18 +67,16 @@ export const promotionProgress = (candidate: Candidate, now: bigint): PromotionP
   candidate.promotion ? evaluate(candidate, candidate.promotion, now) : evaluateWithoutScore(candidate, now)
 
 function evaluate({ agent, examination }: Candidate, criteria: PromotionCriteria, now: bigint): PromotionProgress {
-  const { trades, minTrades, enteredAt, evaluationPeriod, score, minScore, openPositions } = criteria
+  const { score, minScore, openPositions } = criteria
   const { drawdownBps, maxDrawdownBps, dayLossUsdc, maxDayLossUsdc, firstLossUsdc, requiredFirstLossUsdc } = criteria
-  const elapsed = now > enteredAt ? now - enteredAt : 0n
-  const meetsMinTrades = trades >= minTrades
-  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
+  const progress = trackProgress(criteria, criteria.enteredAt, now)
   const meetsScore = score >= minScore
   const isPromotable = agent.status === AgentStatus.Active || agent.status === AgentStatus.Graduated
-  const missing: [isMissing: boolean, blocker: string][] = [
+  const missing: Missing[] = [
     [!isPromotable, 'AgentNotPromotable: the agent is neither active nor graduated'],
     [agent.track >= Track.Prime, 'InvalidTrack: there is no further track'],
-    [!meetsMinTrades, `TooFewTrades: ${soFar(trades, minTrades, 'trades')}`],
-    [!meetsEvaluationPeriod, `EvaluationPeriodNotOver: ${soFar(elapsed, evaluationPeriod, 'seconds on the track')}`],
+    [!progress.meetsMinTrades, `TooFewTrades: ${tradesSoFar(progress)}`],
+    [!progress.meetsEvaluationPeriod, `EvaluationPeriodNotOver: ${timeSoFar(progress)}`],
     [
       maxDrawdownBps > 0n && drawdownBps > maxDrawdownBps,
       `DrawdownLimitBreached: the worst drawdown was ${drawdownBps} basis points, at most ${maxDrawdownBps} are allowed`,
@@ -98,47 +96,44 @@ function evaluate({ agent, examination }: Candidate, criteria: PromotionCriteria
       `ExaminationMissing: the track requires a certificate of examination ${examination?.examination}; examine the agent in it, and its owner claims the certificate (ats claim)`,
     ],
   ]
-  const blockers = missing.filter(([isMissing]) => isMissing).map(([, blocker]) => blocker)
-  return {
-    trades,
-    minTrades,
-    meetsMinTrades,
-    elapsed,
-    evaluationPeriod,
-    meetsEvaluationPeriod,
-    score,
-    minScore,
-    meetsScore,
-    blockers,
-  }
+  return { ...progress, score, minScore, meetsScore, blockers: blockersOf(missing) }
 }
 
 function evaluateWithoutScore({ agent, allocation, trackConfig, trades }: Candidate, now: bigint): PromotionProgress {
-  const { minTrades, evaluationPeriod, promotionScore } = trackConfig
+  const { promotionScore } = trackConfig
   const since = allocation.createdAt > 0n ? allocation.createdAt : agent.createdAt
+  const progress = trackProgress({ ...trackConfig, trades }, since, now)
+  const blockers = blockersOf([
+    [agent.status !== AgentStatus.Active, 'The agent is not active'],
+    [!progress.meetsMinTrades, tradesSoFar(progress)],
+    [!progress.meetsEvaluationPeriod, timeSoFar(progress)],
+    [promotionScore > 0n, 'The alpha score is not published yet'],
+  ])
+  return { ...progress, score: undefined, minScore: promotionScore, meetsScore: undefined, blockers }
+}
+
+type Missing = [isMissing: boolean, blocker: string]
+const blockersOf = (missing: readonly Missing[]) => missing.filter(([is]) => is).map(([, blocker]) => blocker)
+
+type TrackCriteria = Pick<PromotionCriteria, 'trades' | 'minTrades' | 'evaluationPeriod'>
+
+/** Returns how much of the criteria that every deployment has an agent meets on its track. */
+function trackProgress({ trades, minTrades, evaluationPeriod }: TrackCriteria, since: bigint, now: bigint) {
   const elapsed = now > since ? now - since : 0n
   const meetsMinTrades = trades >= minTrades
-  const meetsEvaluationPeriod = elapsed >= evaluationPeriod
-  const blockers = [
-    ...(agent.status === AgentStatus.Active ? [] : ['The agent is not active']),
-    ...(meetsMinTrades ? [] : [soFar(trades, minTrades, 'trades')]),
-    ...(meetsEvaluationPeriod ? [] : [soFar(elapsed, evaluationPeriod, 'seconds on the track')]),
-    ...(promotionScore > 0n ? ['The alpha score is not published yet'] : []),
-  ]
   return {
     trades,
     minTrades,
     meetsMinTrades,
     elapsed,
     evaluationPeriod,
-    meetsEvaluationPeriod,
-    score: undefined,
-    minScore: promotionScore,
-    meetsScore: undefined,
-    blockers,
+    meetsEvaluationPeriod: elapsed >= evaluationPeriod,
   }
 }
 
 const usdc = (baseUnits: bigint) => formatUnits(baseUnits, 6)
 
 const soFar = (done: bigint, needed: bigint, what: string) => `${done} of ${needed} ${what} so far`
+const tradesSoFar = ({ trades, minTrades }: TrackCriteria) => soFar(trades, minTrades, 'trades')
+const timeSoFar = ({ elapsed, evaluationPeriod }: ReturnType<typeof trackProgress>) =>
+  soFar(elapsed, evaluationPeriod, 'seconds on the track')

@@ -4,19 +4,11 @@ import { AllocationStatus, CapitalMode } from './enums.ts'
 const BPS = 10_000n
 
 /** Returns the checks of the limits of new risk. Without an amount, they check one base unit. */
-export function riskChecks(terms: TradingTerms, entry: { usdcAmount?: bigint | undefined }): Check[] {
+export function riskChecks(terms: TradingTerms, { usdcAmount }: { usdcAmount?: bigint | undefined }): Check[] {
   const { allocation, extension } = terms
-  const amount = entry.usdcAmount ?? 1n
   const limits = riskLimits(terms)
   const { cap, maxTradeSize, maxDailyTurnover, maxDailyLoss, dailyTurnover, dailyLoss, idleAssets } = limits
-  const atMost = (rule: string, code: Check['code'], used: bigint, limit: bigint): Check => ({
-    rule,
-    code,
-    pass: used + amount <= limit,
-    limit,
-    used,
-    after: used + (entry.usdcAmount ?? 0n),
-  })
+  const atMost = limitChecksOf(usdcAmount)
   const checks: Check[] = [
     { rule: 'allocationActive', code: 'ALLOCATION_NOT_ACTIVE', pass: allocation.status === AllocationStatus.Active },
     atMost('allocationCap', 'EXCEEDS_ALLOCATION_CAP', allocation.used, cap),
@@ -36,6 +28,18 @@ export function riskChecks(terms: TradingTerms, entry: { usdcAmount?: bigint | u
   if (idleAssets !== undefined) checks.push(atMost('idleAssets', 'INSUFFICIENT_IDLE_ASSETS', 0n, idleAssets))
   return checks
 }
+
+/** Returns the function that checks a purchase against a limit. Without an amount, it checks one base unit. */
+export const limitChecksOf =
+  (usdcAmount: bigint | undefined) =>
+  (rule: string, code: Check['code'], used: bigint, limit: bigint): Check => ({
+    rule,
+    code,
+    pass: used + (usdcAmount ?? 1n) <= limit,
+    limit,
+    used,
+    after: used + (usdcAmount ?? 0n),
+  })
 
 /** The drawdown of the realized PnL below its peak, relative to the allocation cap plus that peak. */
 function drawdownChecks({ allocation, trackConfig }: TradingTerms, extension: ExtensionTerms): Check[] {

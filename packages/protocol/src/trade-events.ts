@@ -111,15 +111,7 @@ const CLOSING_SALES: readonly RouterEvent[] = [
 ]
 
 const eventsAbi = [...tradeRouterAbi, ...positionManagerAbi] as const
-const changes = [
-  'PositionOpened',
-  'PositionIncreased',
-  'PositionReduced',
-  'PositionLadderExitApplied',
-  'PositionLadderExitPartlyApplied',
-  CLOSED,
-  SIMULATED,
-] as const
+const changes: ChangeEvent[] = [...Object.values(routerEvents).flatMap(({ change }) => change ?? []), CLOSED, SIMULATED]
 const topics = new Map<RouterEvent | ChangeEvent | typeof ORDERED, Hex>([
   ...[...(Object.keys(routerEvents) as RouterEvent[]), ...changes].map(
     name => [name, eventTopic(eventsAbi, name)] as const,
