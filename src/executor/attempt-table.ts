@@ -37,7 +37,12 @@ export type AttemptSummary = Pick<Attempt, 'hash' | 'nonce' | 'digest' | 'purpos
 
 const DAY_MS = 86_400_000
 
-type AttemptRow = Record<string, SqlStorageValue>
+type AttemptRow = AttemptSummary &
+  Pick<Attempt, 'raw' | 'gas' | 'blockNumber' | 'blockHash' | 'gasUsed'> & { maxFee: string }
+
+const SUMMARY_COLUMNS = 'hash, nonce, attempt.digest, purpose, attempt.state, sent_at AS sentAt'
+const COLUMNS = `${SUMMARY_COLUMNS}, raw, gas, max_fee AS maxFee, block_number AS blockNumber, block_hash AS blockHash,
+  gas_used AS gasUsed`
 
 /** Selects attempts that are mined and not final; ? is the nonce up to which everything is final. */
 const IS_WATCHED = `nonce > ? AND state IN ('mined', 'reverted')`
@@ -57,20 +62,14 @@ export type Inclusion = {
 export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
   const select = (query: string, ...bindings: SqlStorageValue[]): Attempt[] =>
     sql
-      .exec<AttemptRow>(`SELECT * FROM attempt WHERE ${query}`, ...bindings)
+      .exec<AttemptRow>(`SELECT ${COLUMNS} FROM attempt WHERE ${query}`, ...bindings)
       .toArray()
-      .map(toAttempt)
+      .map(row => ({ ...row, maxFee: BigInt(row.maxFee), final: row.nonce <= finalNonce() }))
 
-  const toAttempt = (row: AttemptRow): Attempt => ({
-    ...toSummary(row),
-    raw: row.raw as Hex,
-    gas: row.gas as number,
-    maxFee: BigInt(row.max_fee as string),
-    blockNumber: row.block_number as number | null,
-    blockHash: row.block_hash as Hex | null,
-    final: (row.nonce as number) <= finalNonce(),
-    gasUsed: row.gas_used as number,
-  })
+  /** Returns a number that a statement selects, such as a minimum; undefined for a null. */
+  const selectNumber = (query: string, ...bindings: SqlStorageValue[]): number | undefined =>
+    sql.exec<{ number: number | null }>(`SELECT ${query}`, ...bindings).one().number ?? undefined
+
   const ofIntent = (digest: Hex) =>
     select(
       'digest = ?1 AND nonce IN (SELECT value FROM intent, json_each(intent.nonces) WHERE digest = ?1) ORDER BY nonce, sent_at',
@@ -99,10 +98,7 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
   for (const attempt of select(`nonce > ? AND state = 'pending' ORDER BY nonce, sent_at`, finalNonce()))
     addPending(attempt)
 
-  function highestNonce(): number {
-    const { nonce } = sql.exec<{ nonce: number | null }>('SELECT MAX(nonce) AS nonce FROM attempt').one()
-    return nonce ?? -1
-  }
+  const highestNonce = (): number => selectNumber('max(nonce) AS number FROM attempt') ?? -1
 
   return {
     find: (hash: Hex) => select('hash = ?', hash)[0],
@@ -110,19 +106,17 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
     /** Returns the attempts of several intents without their bytes, in one statement. */
     ofIntents: (digests: readonly Hex[]): AttemptSummary[] =>
       sql
-        .exec<AttemptRow>(
-          `SELECT hash, nonce, attempt.digest, purpose, attempt.state, sent_at
-           FROM json_each(?) AS given CROSS JOIN intent ON intent.digest = given.value
+        .exec<AttemptSummary>(
+          `SELECT ${SUMMARY_COLUMNS} FROM json_each(?) AS given CROSS JOIN intent ON intent.digest = given.value
            CROSS JOIN json_each(intent.nonces) AS signed
            CROSS JOIN attempt ON attempt.nonce = signed.value AND attempt.digest = intent.digest
            ORDER BY nonce, sent_at`,
           JSON.stringify(digests),
         )
-        .toArray()
-        .map(toSummary),
+        .toArray(),
     atNonce: (nonce: number) => select('nonce = ? ORDER BY sent_at', nonce),
     /** Returns all pending attempts, lowest nonces first. */
-    pending: () => [...pending.values()].toSorted((a, b) => a.nonce - b.nonce || a.sentAt - b.sentAt),
+    pending: () => [...pending.values()].toSorted(compareAttempts),
     /** Returns an attempt if it is pending. */
     findPending: (hash: Hex) => pending.get(hash),
     isPending: (hash: Hex) => pending.has(hash),
@@ -160,12 +154,7 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
     lowestPendingSince(): number | undefined {
       let lowest: Attempt | undefined
       for (const attempt of pending.values())
-        if (
-          lowest === undefined ||
-          attempt.nonce < lowest.nonce ||
-          (attempt.nonce === lowest.nonce && attempt.sentAt < lowest.sentAt)
-        )
-          lowest = attempt
+        if (lowest === undefined || compareAttempts(attempt, lowest) < 0) lowest = attempt
       return lowest?.sentAt
     },
 
@@ -174,19 +163,17 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
      * again.
      */
     lastNonceBefore(blockNumber: number): number {
-      const { nonce } = sql
-        .exec<{ nonce: number | null }>(
-          `SELECT min(nonce) AS nonce FROM attempt WHERE nonce > ?1 AND (state = 'pending'
+      const nonce = selectNumber(
+        `min(nonce) AS number FROM attempt WHERE nonce > ?1 AND (state = 'pending'
              OR state IN ('mined', 'reverted') AND block_number > ?2
              OR state = 'replaced' AND EXISTS (SELECT 1 FROM intent WHERE intent.digest = attempt.digest
                AND intent.state IN ('prepared', 'sent') AND NOT EXISTS (SELECT 1 FROM json_each(intent.nonces) AS signed
                  CROSS JOIN attempt AS other ON other.nonce = signed.value AND other.digest = intent.digest
                  WHERE other.state IN ('pending', 'mined'))))`,
-          finalNonce(),
-          blockNumber,
-        )
-        .one()
-      return nonce === null ? highestNonce() : nonce - 1
+        finalNonce(),
+        blockNumber,
+      )
+      return nonce === undefined ? highestNonce() : nonce - 1
     },
 
     /** Returns the intents with attempts at a range of nonces. */
@@ -299,31 +286,22 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
 
     /** Returns the highest block with an attempt that is not final; -1 without one. */
     newestWatchedBlock: (): number =>
-      sql
-        .exec<{ number: number | null }>(
-          `SELECT max(block_number) AS number FROM attempt WHERE ${IS_WATCHED}`,
-          finalNonce(),
-        )
-        .one().number ?? -1,
+      selectNumber(`max(block_number) AS number FROM attempt WHERE ${IS_WATCHED}`, finalNonce()) ?? -1,
 
     /** Returns the highest block with an attempt that is not final and was signed before a time; -1 without one. */
     newestBlockBefore: (time: number): number =>
-      sql
-        .exec<{ number: number | null }>(
-          `SELECT max(block_number) AS number FROM attempt WHERE ${IS_WATCHED} AND sent_at < ?`,
-          finalNonce(),
-          time,
-        )
-        .one().number ?? -1,
+      selectNumber(
+        `max(block_number) AS number FROM attempt WHERE ${IS_WATCHED} AND sent_at < ?`,
+        finalNonce(),
+        time,
+      ) ?? -1,
 
     /**
      * Returns when the oldest attempt that is mined but not final was signed (epoch milliseconds); undefined without
      * one.
      */
     oldestWatchedSince: (): number | undefined =>
-      sql
-        .exec<{ time: number | null }>(`SELECT min(sent_at) AS time FROM attempt WHERE ${IS_WATCHED}`, finalNonce())
-        .one().time ?? undefined,
+      selectNumber(`min(sent_at) AS number FROM attempt WHERE ${IS_WATCHED}`, finalNonce()),
 
     /** Returns the numbers of blocks with attempts that are not final, lowest first. */
     watchedBlocks: (from: number, limit: number): number[] =>
@@ -360,11 +338,5 @@ export function attemptTable(sql: SqlStorage, finalNonce: () => number) {
 
 const costOf = ({ gas, maxFee }: Attempt) => BigInt(gas) * maxFee
 
-const toSummary = (row: AttemptRow): AttemptSummary => ({
-  hash: row.hash as Hex,
-  nonce: row.nonce as number,
-  digest: row.digest as Hex | null,
-  purpose: row.purpose as AttemptPurpose,
-  state: row.state as AttemptState,
-  sentAt: row.sent_at as number,
-})
+/** Compares by nonce, then by time. */
+const compareAttempts = (a: Attempt, b: Attempt): number => a.nonce - b.nonce || a.sentAt - b.sentAt

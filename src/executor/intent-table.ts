@@ -19,12 +19,8 @@ export type AdmittedRequest = Pick<
 
 /** Returns a request as the journal records it. */
 export const toAdmitted = (request: RelayRequest, spenders: readonly string[]): AdmittedRequest => ({
-  digest: request.digest,
-  kind: request.kind,
+  ...request,
   group: groupOf(request),
-  groupNonce: request.groupNonce,
-  deadline: request.deadline,
-  call: request.call,
   prices: request.prices,
   party: partyOf(request.by),
   signer: signerOf(request.by) ?? null,
@@ -99,11 +95,14 @@ const PRUNED_AT_A_TIME = 2_000
 
 const storedDeadlineOf = (deadline: bigint) => Number(deadline > MAX_STORED_DEADLINE ? MAX_STORED_DEADLINE : deadline)
 
-const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce, deadline, nonces, spenders, party, signer, note, body_hash, state, revert_data, reason, block_number, created_at, updated_at`
 /** The block of an intent's execution and when it was recorded, as JSON; null without one. */
 const EXECUTED = `(SELECT json_array(attempt.block_number, attempt.included_at) ${EXECUTION}) AS executed`
 
-type IntentRow = Record<string, SqlStorageValue>
+const SUMMARY_COLUMNS = `digest, kind, "group", group_nonce AS groupNonce, deadline, nonces, spenders, party, signer, note,
+  body_hash AS bodyHash, state, revert_data AS revertData, reason, block_number AS blockNumber,
+  created_at AS createdAt, updated_at AS updatedAt, ${EXECUTED}`
+type SummaryRow = Omit<IntentSummary, 'spenders'> & { spenders: string; nonces: string; executed: string | null }
+type IntentRow = SummaryRow & { target: Address; data: Hex; prices: string | null }
 
 /**
  * Returns the queries of the intent table. An intent is mined if one of its calls is, whatever its own row says, and
@@ -117,42 +116,23 @@ export function intentTable(
   let prunedThrough = ''
   const select = (query: string, ...bindings: SqlStorageValue[]): JournalIntent[] =>
     sql
-      .exec<IntentRow>(`SELECT *, ${EXECUTED} FROM intent WHERE ${query}`, ...bindings)
+      .exec<IntentRow>(`SELECT ${SUMMARY_COLUMNS}, target, data, prices FROM intent WHERE ${query}`, ...bindings)
       .toArray()
-      .map(toIntent)
+      .map(({ target, data, prices, ...row }) => ({
+        ...toSummary(row),
+        call: { to: target, data },
+        prices: prices === null ? undefined : (JSON.parse(prices) as PricesOfCall),
+      }))
 
-  const toIntent = (row: IntentRow): JournalIntent => ({
-    ...toSummary(row),
-    call: { to: row.target as Address, data: row.data as Hex },
-    prices: row.prices === null ? undefined : (JSON.parse(row.prices as string) as PricesOfCall),
+  const toSummary = ({ executed, nonces, spenders, ...stored }: SummaryRow): IntentSummary => ({
+    ...stored,
+    spenders: JSON.parse(spenders) as string[],
+    ...(executed !== null && executionOf(executed, nonces)),
   })
 
-  const toSummary = (row: IntentRow): IntentSummary => ({
-    digest: row.digest as Hex,
-    kind: row.kind as IntentKind,
-    group: row.group as string,
-    groupNonce: row.group_nonce as string,
-    deadline: row.deadline as number,
-    spenders: JSON.parse(row.spenders as string) as string[],
-    party: row.party as string,
-    signer: row.signer as Address | null,
-    note: row.note as string | null,
-    bodyHash: row.body_hash as Hex | null,
-    createdAt: row.created_at as number,
-    ...(row.executed === null ? storedResultOf(row) : executionOf(row)),
-  })
-
-  const storedResultOf = (row: IntentRow): IntentResult => ({
-    state: row.state as IntentState,
-    revertData: row.revert_data as Hex | null,
-    reason: row.reason as string | null,
-    blockNumber: row.block_number as number | null,
-    updatedAt: row.updated_at as number,
-  })
-
-  function executionOf({ executed, nonces }: IntentRow): IntentResult {
-    const [blockNumber, updatedAt] = JSON.parse(executed as string) as [number, number]
-    const isFinal = Math.max(...(JSON.parse(nonces as string) as number[])) <= finalNonce()
+  function executionOf(executed: string, nonces: string): IntentResult {
+    const [blockNumber, updatedAt] = JSON.parse(executed) as [number, number]
+    const isFinal = Math.max(...(JSON.parse(nonces) as number[])) <= finalNonce()
     return { state: isFinal ? 'final' : 'mined', revertData: null, reason: null, blockNumber, updatedAt }
   }
 
@@ -191,12 +171,12 @@ export function intentTable(
     findAll: (digests: readonly Hex[]) =>
       new Map(
         sql
-          .exec<IntentRow>(
-            `SELECT ${SUMMARY_COLUMNS}, ${EXECUTED} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
+          .exec<SummaryRow>(
+            `SELECT ${SUMMARY_COLUMNS} FROM intent WHERE digest IN (SELECT value FROM json_each(?))`,
             JSON.stringify(digests),
           )
           .toArray()
-          .map(row => [row.digest as Hex, toSummary(row)]),
+          .map(row => [row.digest, toSummary(row)]),
       ),
 
     /**
