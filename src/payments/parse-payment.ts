@@ -133,24 +133,19 @@ export function parsePayment(given: unknown, required: PaymentRequirements, now:
   for (const [field, given, expected] of fields)
     if (given.toLowerCase() !== expected.toLowerCase()) return { kind: 'mismatch', field, given, expected }
 
+  const mismatch = (field: string, given: bigint, expected: string): ParsedPayment => ({
+    kind: 'mismatch',
+    field: `authorization.${field}`,
+    given: `${given}`,
+    expected,
+  })
   const earliest = now + MIN_SETTLEMENT_SECONDS
   const latest = now + BigInt(required.maxTimeoutSeconds) + MAX_CLOCK_SKEW_SECONDS
   const validAfter = BigInt(authorization.validAfter)
   const validBefore = BigInt(authorization.validBefore)
-  if (validAfter > now)
-    return {
-      kind: 'mismatch',
-      field: 'authorization.validAfter',
-      given: `${validAfter}`,
-      expected: `at most ${now}`,
-    }
+  if (validAfter > now) return mismatch('validAfter', validAfter, `at most ${now}`)
   if (validBefore < earliest || validBefore > latest)
-    return {
-      kind: 'mismatch',
-      field: 'authorization.validBefore',
-      given: `${validBefore}`,
-      expected: `from ${earliest} to ${latest}`,
-    }
+    return mismatch('validBefore', validBefore, `from ${earliest} to ${latest}`)
   const canonical = acceptedForm(signature as Hex, authorization, required)
   return {
     kind: 'valid',

@@ -38,42 +38,35 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
     | { kind: 'notAccepted'; outcome: UnsentOutcome }
   > {
     const result = await settleOver(network, entry)
-    if (result.kind === 'settled') {
-      store.markSettled(entry, result.transaction)
-      return { kind: 'settled' }
-    }
+    if (result.kind === 'settled') return { kind: recordSettled(entry, result.transaction) }
     if (result.kind === 'unsent') {
       store.markRefused(entry)
       return result.outcome ? { kind: 'notAccepted', outcome: result.outcome } : { kind: 'unavailable' }
     }
     const transaction = await lookUpOne(entry, network)
-    if (transaction !== undefined && transaction !== 'unknown') {
-      store.markSettled(entry, transaction)
-      return { kind: 'settled' }
-    }
+    if (transaction !== undefined && transaction !== 'unknown') return { kind: recordSettled(entry, transaction) }
     if (result.kind === 'unknown' || transaction === 'unknown') return { kind: 'pending' }
     store.markRefused(entry)
     return result
+  }
+
+  function recordSettled(entry: LedgerEntry, transaction: Hex) {
+    store.markSettled(entry, transaction)
+    return 'settled' as const
   }
 
   /** Continues a settlement that was interrupted: by what the chain shows, or by settling the same payment again. */
   async function resume(entry: LedgerEntry, network: FeeNetwork): Promise<'settled' | 'refused' | 'pending'> {
     const found = await lookUpOne(entry, network)
     if (found === 'unknown') return 'pending'
-    if (found !== undefined) {
-      store.markSettled(entry, found)
-      return 'settled'
-    }
+    if (found !== undefined) return recordSettled(entry, found)
     const block = await readNewestBlock(network)
     if (block === undefined) return 'pending'
     if (block.timestamp >= entry.validBefore + EXPIRY_MARGIN_SECONDS) return expire(entry, network)
     if (block.timestamp >= entry.validBefore) return 'pending'
     const result = await settleOver(network, entry)
     const transaction = result.kind === 'settled' ? result.transaction : await lookUpOne(entry, network)
-    if (transaction !== undefined && transaction !== 'unknown') {
-      store.markSettled(entry, transaction)
-      return 'settled'
-    }
+    if (transaction !== undefined && transaction !== 'unknown') return recordSettled(entry, transaction)
     // Our own lane knows what it sent. A hosted facilitator that refuses now may have sent the payment earlier.
     const isFinal = result.kind === 'refused' && network.facilitatorUrl === undefined && transaction === undefined
     if (isFinal) store.markRefused(entry)
@@ -84,9 +77,9 @@ export function createSettlement({ store, relayer }: { store: LedgerStore; relay
   async function expire(entry: LedgerEntry, network: FeeNetwork): Promise<'settled' | 'refused' | 'pending'> {
     const transaction = await lookUpOne(entry, network)
     if (transaction === 'unknown') return 'pending'
-    if (transaction === undefined) store.markRefused(entry)
-    else store.markSettled(entry, transaction)
-    return transaction === undefined ? 'refused' : 'settled'
+    if (transaction !== undefined) return recordSettled(entry, transaction)
+    store.markRefused(entry)
+    return 'refused'
   }
 
   /**
