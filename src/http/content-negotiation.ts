@@ -29,7 +29,7 @@ export function formatQuery(formats: readonly AlternativeFormat[]): z.ZodRawShap
   const names = formats.map(({ name }) => name)
   if (names.length === 0) return {}
   const description = `${formats.map(({ name, label }) => `\`${name}\` returns ${label}`).join(', ')} instead of JSON`
-  return { format: z.enum(names).optional().meta({ description }) }
+  return { format: z.enum(names).optional().describe(description) }
 }
 
 /**

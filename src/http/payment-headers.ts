@@ -35,7 +35,7 @@ export const paymentHeaders = {
     'payment-signature': z
       .string()
       .optional()
-      .meta({ description: 'The x402 PaymentPayload, base64 of JSON; `X-PAYMENT` is accepted too' }),
+      .describe('The x402 PaymentPayload, base64 of JSON; `X-PAYMENT` is accepted too'),
   }),
   success: { 'PAYMENT-RESPONSE': receipt, 'X-PAYMENT-RESPONSE': receipt },
   required: { 'PAYMENT-REQUIRED': textHeader('The payment requirements, as in the body: base64 of JSON') },

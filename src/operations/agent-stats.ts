@@ -10,12 +10,8 @@ import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usd
 import { defineOperation } from './define-operation.ts'
 import { CAPITALS, capitalModeOf } from './leaderboard.ts'
 
-const ppm = (description: string) => z.int().meta({ description: `${description}; parts per million` })
-const milli = (description: string) =>
-  z
-    .int()
-    .nullable()
-    .meta({ description: `${description}; thousandths` })
+const ppm = (description: string) => z.int().describe(`${description}; parts per million`)
+const milli = (description: string) => z.int().nullable().describe(`${description}; thousandths`)
 
 const extreme = z
   .object({ positionId: digits('Position id'), pnlUsdc: usdc('PnL of the whole position') })
@@ -31,18 +27,15 @@ const agentStats = z
     pnlUsdc: usdc('Change of realized and unrealized PnL in the period'),
     realizedPnlUsdc: usdc('Sum over the sales: proceeds less the released cost basis'),
     returnPpm: ppm('Sum of the hourly returns'),
-    trades: z.int().meta({ description: 'Purchases and sales' }),
-    closedPositions: z.int().meta({ description: 'Positions whose last tokens were sold in the period' }),
-    wins: z.int().meta({ description: 'Of those, the ones with a profit' }),
-    losses: z.int().meta({ description: 'Of those, the ones with a loss' }),
+    trades: z.int().describe('Purchases and sales'),
+    closedPositions: z.int().describe('Positions whose last tokens were sold in the period'),
+    wins: z.int().describe('Of those, the ones with a profit'),
+    losses: z.int().describe('Of those, the ones with a loss'),
     winRateBps: bps('wins / closedPositions; null without one').nullable(),
     grossProfitUsdc: usdc('Sum of the profits of closed positions'),
     grossLossUsdc: usdc('Sum of the losses of closed positions; not negative'),
     profitFactorMilli: milli('grossProfitUsdc / grossLossUsdc; null without a loss'),
-    averageHoldingSeconds: z
-      .int()
-      .nullable()
-      .meta({ description: 'Seconds from the opening to the close of closed positions' }),
+    averageHoldingSeconds: z.int().nullable().describe('Seconds from the opening to the close of closed positions'),
     longestHolding: z.object({ positionId: digits('Position id'), seconds: z.int() }).nullable(),
     best: extreme.nullable(),
     worst: extreme.nullable(),
@@ -56,8 +49,8 @@ const agentStats = z
     sharpeMilli: milli('Mean / standard deviation of the hourly returns × √8760; null with fewer than 12 hours'),
     sortinoMilli: milli('Mean / downside deviation of the hourly returns × √8760; null without a loss in 12 hours'),
     exposurePpm: ppm('Mean of the value of the tokens at the ends of the hours / allocation cap'),
-    hours: z.int().meta({ description: 'From the first to the last sample' }),
-    gapHours: z.int().meta({ description: 'Of those, the ones with a price older than an hour' }),
+    hours: z.int().describe('From the first to the last sample'),
+    gapHours: z.int().describe('Of those, the ones with a price older than an hour'),
     executionCost: z
       .object({
         costUsdc: usdc(
@@ -69,7 +62,7 @@ const agentStats = z
       .meta({ id: 'ExecutionCost' }),
     pnlByDay: z
       .array(z.object({ day: unixSeconds('First second of the UTC day'), realizedPnlUsdc: usdc('Realized that day') }))
-      .meta({ description: 'Days with sales, oldest first; the newest 366' }),
+      .describe('Days with sales, oldest first; the newest 366'),
     pnlByToken: z.array(
       z.object({
         symbol: z.string(),
@@ -105,7 +98,7 @@ export const getAgentStats = defineOperation(
         description: 'UTC day, week from Monday, calendar month, or all time',
         example: 'all',
       }),
-      capital: z.enum(CAPITALS).optional().meta({ description: "Default: that of the agent's newest trade" }),
+      capital: z.enum(CAPITALS).optional().describe("Default: that of the agent's newest trade"),
     }),
     output: agentStats,
   },

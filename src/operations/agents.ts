@@ -93,9 +93,9 @@ export const listAgentsByOwner = defineOperation(
         agentRegistry: addressOut,
         count: z.int(),
         agents: z.array(listedAgent),
-        given: z.array(listedAgent).meta({
-          description: 'Agents that others transferred to the owner, which it has neither accepted nor used',
-        }),
+        given: z
+          .array(listedAgent)
+          .describe('Agents that others transferred to the owner, which it has neither accepted nor used'),
         hasMoreGiven: z.boolean(),
         asOf,
         lagBlocks,

@@ -25,8 +25,8 @@ const discovery = z
   .object({
     service: z.string(),
     version: z.string().meta({ example: '0.1.0' }),
-    chainId: z.int().nullable().meta({ description: 'Chain of this deployment; null if none is configured' }),
-    chainName: z.string().nullable().meta({ description: 'Its name; null if it is no known public chain' }),
+    chainId: z.int().nullable().describe('Chain of this deployment; null if none is configured'),
+    chainName: z.string().nullable().describe('Its name; null if it is no known public chain'),
     description: z.string(),
     links: z
       .object({
@@ -37,41 +37,38 @@ const discovery = z
         health: z.string(),
         app: z.string().nullable(),
         explorer: z.string().nullable(),
-        node: z.string().nullable().meta({ description: 'Public node of the chain, for wallets that do not know it' }),
+        node: z.string().nullable().describe('Public node of the chain, for wallets that do not know it'),
       })
-      .meta({ description: 'URLs of related documents; null if this deployment does not serve them' }),
-    contracts: z.record(z.string(), addressOut).meta({ description: 'Addresses by contract name' }),
+      .describe('URLs of related documents; null if this deployment does not serve them'),
+    contracts: z.record(z.string(), addressOut).describe('Addresses by contract name'),
     features: z
       .object({
         trading: z.boolean(),
         registration: z.boolean(),
         x402: z.boolean(),
         priceRefresh: z.boolean(),
-        feedback: z
-          .boolean()
-          .meta({ description: 'Whether weekly results are posted to the ERC-8004 reputation registry' }),
+        feedback: z.boolean().describe('Whether weekly results are posted to the ERC-8004 reputation registry'),
         docs: z.boolean(),
       })
-      .meta({ description: 'What this deployment is configured for' }),
+      .describe('What this deployment is configured for'),
     state: z
       .object({
-        tradingPaused: z.boolean().nullable().meta({ description: 'Whether trading is paused in every vault' }),
+        tradingPaused: z.boolean().nullable().describe('Whether trading is paused in every vault'),
         registryPaused: z.boolean().nullable(),
       })
-      .meta({ description: 'Null if the chain cannot be read' }),
+      .describe('Null if the chain cannot be read'),
     endpoints: z.array(endpoint),
     toolsets: z
       .array(
         z.object({
           name: z.string(),
           description: z.string(),
-          isDefault: z.boolean().meta({ description: 'Whether `/mcp` serves it without a selection' }),
+          isDefault: z.boolean().describe('Whether `/mcp` serves it without a selection'),
         }),
       )
-      .meta({
-        description:
-          'Sets of MCP tools: `/mcp?toolsets=trade,owner` serves these two, `all` every one; `/mcp?agentId=7` reads about agent 7',
-      }),
+      .describe(
+        'Sets of MCP tools: `/mcp?toolsets=trade,owner` serves these two, `all` every one; `/mcp?agentId=7` reads about agent 7',
+      ),
     deployments: z.array(z.object({ chainId: z.int(), baseUrl: z.string() })),
   })
   .meta({ id: 'Discovery' })

@@ -47,12 +47,12 @@ export const getERC8004LinkQuote = defineOperation(
     output: z
       .object({
         agentId: digits('Agent id'),
-        owner: addressOut.meta({ description: "The agent's owner, who must sign and hold the identity" }),
+        owner: addressOut.describe("The agent's owner, who must sign and hold the identity"),
         nonce: digits("The owner's nonce in the registry"),
         warnings: z.array(z.string()).optional(),
         eip712: eip712Info,
-        agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
-        identityRegistry: addressOut.meta({ description: 'The ERC-8004 identity registry' }),
+        agentRegistry: addressOut.describe('Verifying contract of the signature'),
+        identityRegistry: addressOut.describe('The ERC-8004 identity registry'),
         serverTime: unixSeconds('The present time'),
         suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
         ...signableFields(typedDataSchemas.LinkERC8004, { id: 'Erc8004LinkBody', submission }),

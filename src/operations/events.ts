@@ -75,7 +75,7 @@ The id is the block number and the log index. Events that do not come from a log
         .min(1)
         .max(128)
         .optional()
-        .meta({ description: 'Slug or contract address; without it, the events of all agents' }),
+        .describe('Slug or contract address; without it, the events of all agents'),
       symbols: symbols.meta({
         description:
           'Adds the posted prices and corporate actions of these tokens. Without `vault`, the stream has nothing else',

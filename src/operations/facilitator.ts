@@ -23,7 +23,7 @@ const facilitatorBody = z.object({
 export const verification = z
   .object({
     isValid: z.boolean(),
-    invalidReason: z.string().optional().meta({ description: 'Why the payment is invalid' }),
+    invalidReason: z.string().optional().describe('Why the payment is invalid'),
     payer: addressOut.optional(),
   })
   .meta({ id: 'FacilitatorVerification' })
@@ -32,9 +32,7 @@ export const supported = z
   .object({
     kinds: z.array(z.object({ x402Version: z.int(), scheme: z.string(), network: z.string() })),
     extensions: z.array(z.string()),
-    signers: z
-      .record(z.string(), z.array(addressOut))
-      .meta({ description: 'The accounts that settle, by network pattern' }),
+    signers: z.record(z.string(), z.array(addressOut)).describe('The accounts that settle, by network pattern'),
   })
   .meta({ id: 'FacilitatorSupport' })
 

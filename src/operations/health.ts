@@ -25,7 +25,7 @@ export const getHealth = defineOperation(
         service: z.string(),
         closedIntake: z
           .array(intakeClosure)
-          .meta({ description: 'The kinds of requests that the operator has closed; usually none' }),
+          .describe('The kinds of requests that the operator has closed; usually none'),
       })
       .meta({ id: 'Health' }),
     errors: [],

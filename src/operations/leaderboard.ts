@@ -47,10 +47,10 @@ const leaderboardEntry = z
       description: 'How many agents the owner has; with more than 1, other entries may belong to the same owner',
       example: 1,
     }),
-    vault: addressOut.meta({ description: 'Contract address of the vault' }),
+    vault: addressOut.describe('Contract address of the vault'),
     track: agentRecord.shape.track,
     trackName: agentRecord.shape.trackName,
-    capital: z.enum(CAPITALS).meta({ description: 'Which positions of the agent count' }),
+    capital: z.enum(CAPITALS).describe('Which positions of the agent count'),
     pnlUsdc: usdc('Realized and unrealized PnL of the period'),
     returnPpm: ppm('Sum of the hourly returns, each on the allocation cap of its time'),
     drawdownPpm: ppm('Deepest fall of the sampled equity from an earlier peak of the period'),
@@ -99,14 +99,14 @@ const leaderboardQuery = z.object({
     .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
     .transform(Number)
     .optional()
-    .meta({ description: 'A time in the period, in Unix seconds; default: now' }),
+    .describe('A time in the period, in Unix seconds; default: now'),
   vault: agentQuery.shape.vault,
   track: agentQuery.shape.track,
-  capital: z.enum(CAPITALS).optional().meta({ description: 'Default: both, as separate entries' }),
+  capital: z.enum(CAPITALS).optional().describe('Default: both, as separate entries'),
   sort: z.enum(ORDERINGS).default('return'),
-  minTrades: digitsAsNumber(z.int().min(0).max(MAX_MIN_TRADES)).default(DEFAULT_MIN_TRADES).meta({
-    description: 'Leaves out agents with fewer trades in the period',
-  }),
+  minTrades: digitsAsNumber(z.int().min(0).max(MAX_MIN_TRADES))
+    .default(DEFAULT_MIN_TRADES)
+    .describe('Leaves out agents with fewer trades in the period'),
   limit: pageLimit,
   cursor: z
     .string()
@@ -117,7 +117,7 @@ const leaderboardQuery = z.object({
       return z.NEVER
     })
     .optional()
-    .meta({ description: 'nextCursor of the previous page; valid for two hours' }),
+    .describe('nextCursor of the previous page; valid for two hours'),
 })
 
 export const getLeaderboard = defineOperation(

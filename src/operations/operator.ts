@@ -15,7 +15,7 @@ import { webhookList } from '../resources/webhook.ts'
 import { presentWebhooks } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
 
-const names = (description: string) => z.array(z.string()).meta({ description })
+const names = (description: string) => z.array(z.string()).describe(description)
 
 /** How far the index is, and the state of its database. */
 const indexState = z
@@ -23,7 +23,7 @@ const indexState = z
     startBlock: digits('Block from which the index reads'),
     cursor: digits('Last indexed block; null before the first').nullable(),
     headBlock: digits('Newest block'),
-    lagBlocks: z.int().nullable().meta({ description: 'Blocks from cursor to headBlock' }),
+    lagBlocks: z.int().nullable().describe('Blocks from cursor to headBlock'),
     migrations: z.object({
       applied: names('Migrations that the database has'),
       pending: names('Migrations that the indexer applies when it starts; one that stays here fails'),
@@ -139,8 +139,8 @@ export const replayIndex = defineOperation(
 )
 
 const lane = z.object({
-  address: addressOut.meta({ description: 'The account of the lane' }),
-  wasPaused: z.boolean().meta({ description: 'Whether foreign use of its key had paused the lane' }),
+  address: addressOut.describe('The account of the lane'),
+  wasPaused: z.boolean().describe('Whether foreign use of its key had paused the lane'),
 })
 
 export const resumeLane = defineOperation(
@@ -152,7 +152,7 @@ export const resumeLane = defineOperation(
     summary: 'Resume a lane after others used its key',
     description:
       "Forgets the foreign use of an account's key, so that its lane accepts intents again at once instead of ten minutes later. Stop the second copy of the service first: two further foreign transactions pause the lane again. Requires the operator's secret as a bearer token.",
-    params: z.object({ address: address.meta({ description: 'The account of the lane' }) }),
+    params: z.object({ address: address.describe('The account of the lane') }),
     readsOnly: true,
     output: lane.meta({ id: 'ResumedLane' }),
     errors: [401, 404, 503],
@@ -180,20 +180,21 @@ const AGENTS_SHOWN = 100
 
 const webhookPlaces = z
   .object({
-    maxPlaces: z.int().meta({ description: 'MAX_WEBHOOKS' }),
-    places: z.int().meta({
-      description:
+    maxPlaces: z.int().describe('MAX_WEBHOOKS'),
+    places: z
+      .int()
+      .describe(
         'Places taken: by active webhooks that have not failed for an hour. More than maxPlaces are taken if agents have no more than one',
-    }),
+      ),
     agents: z
       .array(
         z.object({
           agentId: digits('Agent id'),
-          active: z.int().meta({ description: 'Its active webhooks' }),
-          places: z.int().meta({ description: 'The places that they take' }),
+          active: z.int().describe('Its active webhooks'),
+          places: z.int().describe('The places that they take'),
         }),
       )
-      .meta({ description: `The ${AGENTS_SHOWN} agents that take most places` }),
+      .describe(`The ${AGENTS_SHOWN} agents that take most places`),
   })
   .meta({ id: 'WebhookPlaces' })
 

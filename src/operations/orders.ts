@@ -112,7 +112,7 @@ export const listOrders = defineOperation(
       state: z
         .enum(['open', 'past'])
         .optional()
-        .meta({ description: 'open: may still execute. past: filled, cancelled, expired or failed' }),
+        .describe('open: may still execute. past: filled, cancelled, expired or failed'),
       limit: pageLimit,
       cursor: tradeCursor.optional(),
     }),

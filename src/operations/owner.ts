@@ -153,19 +153,19 @@ export const acceptOwnership = defineOperation(
 
 const ownerEvent = z
   .object({
-    id: z.string().meta({ description: 'Transaction hash and log index' }),
+    id: z.string().describe('Transaction hash and log index'),
     type: z.enum(OWNER_EVENTS),
     owner: addressOut.optional(),
     mandate: mandate
       .omit({ version: true })
       .extend({ allowedTokens: z.array(addressOut).nullable() })
       .optional()
-      .meta({ description: 'Of MandateUpdated: what holds since' }),
+      .describe('Of MandateUpdated: what holds since'),
     mode: z.string().optional().meta({ description: 'Of BuyingStopped and CloseAllStarted', example: 'reduceOnly' }),
     closingSince: unixSeconds('Of CloseAllStarted').optional(),
-    from: addressOut.optional().meta({ description: 'Of an offer and a transfer: the owner by then' }),
-    to: addressOut.nullable().optional().meta({ description: 'The new owner; null for an offer that was withdrawn' }),
-    signer: addressOut.optional().meta({ description: 'Of AgentSignerUpdated: who signs since' }),
+    from: addressOut.optional().describe('Of an offer and a transfer: the owner by then'),
+    to: addressOut.nullable().optional().describe('The new owner; null for an offer that was withdrawn'),
+    signer: addressOut.optional().describe('Of AgentSignerUpdated: who signs since'),
     fromNonce: digits('Of IntentsCancelled: the first nonce that is void').optional(),
     untilNonce: digits('Of IntentsCancelled: the first nonce that is not').optional(),
     transactionHash: hashOut,
@@ -213,7 +213,7 @@ export const listOffers = defineOperation(
     params: ownerParams,
     output: z
       .object({
-        owner: addressOut.meta({ description: 'The address that may accept' }),
+        owner: addressOut.describe('The address that may accept'),
         offers: z.array(listedAgent),
         asOf,
       })

@@ -30,7 +30,7 @@ const usd = (description: string) =>
 
 const pendingExit = exitRule
   .extend({
-    ruleIndex: z.int().meta({ description: 'Index of the rule in exitRules of the position' }),
+    ruleIndex: z.int().describe('Index of the rule in exitRules of the position'),
     triggerPriceUsd: usd('Price that fires the rule: at or below it for a StopLoss, at or above it for a TakeProfit'),
     distanceBps: bps(
       'How far the price must move to reach the trigger: negative is a fall, 0 means reached; null if never quoted',
@@ -52,27 +52,28 @@ const evaluation = z
 
 const exitOutcome = z
   .object({
-    outcome: z.enum(['notReached', 'executed', 'partlyExecuted', 'deferred', 'failed']).meta({
-      description:
+    outcome: z
+      .enum(['notReached', 'executed', 'partlyExecuted', 'deferred', 'failed'])
+      .describe(
         'notReached: no trigger is reached. executed: sold, see firedBy; reported until the next outcome. partlyExecuted: sold what the pool takes; the rest stays due. deferred: see reason. failed: see code',
-    }),
+      ),
     at: unixSeconds('Since when, in block time'),
     reason: z
       .enum([...DEFERRALS, 'poolPrice'])
       .optional()
-      .meta({
-        description:
-          "Only if deferred. priceUnsettled: older than a corporate action. marketHalted: the market is open, but the price stands still. tokenRestricted: the issuer keeps the vault from selling it, see restriction. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
-      }),
-    firedBy: z.enum(['keeper', 'others']).optional().meta({ description: 'Who fired it; only if executed' }),
+      .describe(
+        "Only if deferred. priceUnsettled: older than a corporate action. marketHalted: the market is open, but the price stands still. tokenRestricted: the issuer keeps the vault from selling it, see restriction. poolPrice: the pool's price is below the exit's floor, which widens, or too far from the oracle's",
+      ),
+    firedBy: z.enum(['keeper', 'others']).optional().describe('Who fired it; only if executed'),
     transactionHash: hashOut.optional(),
     usdcOut: usdc("What the vault received, net of the keeper's bounty; only if executed or partlyExecuted").optional(),
     tokensLeft: amount("What is still to be sold; the token's base units; only if partlyExecuted").optional(),
-    ruleIndex: z.int().optional().meta({
-      description: "Current index in exitRules of the rule that fired; absent for an owner's sale",
-    }),
-    code: z.string().optional().meta({ description: 'Error code; only if failed' }),
-    message: z.string().optional().meta({ description: 'Error message; only if failed' }),
+    ruleIndex: z
+      .int()
+      .optional()
+      .describe("Current index in exitRules of the rule that fired; absent for an owner's sale"),
+    code: z.string().optional().describe('Error code; only if failed'),
+    message: z.string().optional().describe('Error message; only if failed'),
     nextTryAt: unixSeconds('When it is retried; only if failed, partlyExecuted or waiting for the pool').optional(),
   })
   .meta({ id: 'ExitOutcome' })
@@ -92,22 +93,16 @@ export const automation = z
     positionId: digits('Position id'),
     symbol: z.string(),
     status: z.enum(['Open', 'Closed']),
-    keeperEnabled: z.boolean().meta({
-      description: 'Whether this deployment runs a keeper',
-    }),
+    keeperEnabled: z.boolean().describe('Whether this deployment runs a keeper'),
     price,
     market: marketSession,
-    pendingRules: z
-      .array(pendingExit)
-      .meta({ description: 'In ladder order; the first rule whose trigger is reached fires' }),
-    ownerClose: ownerClose.nullable().meta({
-      description: 'Sale for an owner who closes all positions; else null',
-    }),
+    pendingRules: z.array(pendingExit).describe('In ladder order; the first rule whose trigger is reached fires'),
+    ownerClose: ownerClose.nullable().describe('Sale for an owner who closes all positions; else null'),
     restriction: tokenRestriction.nullable(),
-    lastEvaluation: evaluation.nullable().meta({ description: 'Null if not evaluated yet' }),
-    lastOutcome: exitOutcome.nullable().meta({
-      description: 'Null if not evaluated yet, while an exit is in flight, or if closed without an exit',
-    }),
+    lastEvaluation: evaluation.nullable().describe('Null if not evaluated yet'),
+    lastOutcome: exitOutcome
+      .nullable()
+      .describe('Null if not evaluated yet, while an exit is in flight, or if closed without an exit'),
     asOf,
   })
   .meta({ id: 'Automation' })

@@ -72,7 +72,7 @@ export const listClosedPositions = defineOperation(
       "Returns an agent's closed positions, newest first by id. While the index is being built, only the newest positions of all agents are scanned; `window` tells how many.",
     params: agentParams,
     query: z.object({
-      limit: pageLimit.meta({ description: 'Maximum number of positions' }),
+      limit: pageLimit.describe('Maximum number of positions'),
       cursor: closedCursor.optional(),
     }),
     output: closedPositionList,

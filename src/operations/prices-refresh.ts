@@ -48,7 +48,7 @@ export const refreshPrices = defineOperation(
         .max(200)
         .optional()
         .meta({ description: 'Symbols to refresh; default: all tokens', example: ['NVDA', 'AAPL'] }),
-      force: z.boolean().default(false).meta({ description: 'Also post unchanged prices; requires the secret' }),
+      force: z.boolean().default(false).describe('Also post unchanged prices; requires the secret'),
     }),
     bodyIsOptional: true,
     output: priceRefresh,

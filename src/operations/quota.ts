@@ -8,25 +8,26 @@ import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 const quotaWindow = z.object({
-  limitGas: z.int().meta({ description: 'The most gas the budget holds' }),
-  leftGas: z.int().meta({
-    description: 'What the agent may use of it now; it refills evenly over the window, and is divided fairly',
-  }),
+  limitGas: z.int().describe('The most gas the budget holds'),
+  leftGas: z
+    .int()
+    .describe('What the agent may use of it now; it refills evenly over the window, and is divided fairly'),
 })
 
 const gasQuota = z
   .object({
     agentId: digits('Agent id'),
-    executor: addressOut.meta({ description: 'The account that pays for the gas of the agent' }),
+    executor: addressOut.describe('The account that pays for the gas of the agent'),
     budgets: z.array(
       z.object({
-        budget: z.enum(['agent', 'newAgents', 'lane', 'exitReserve', 'reserves']).meta({
-          description:
+        budget: z
+          .enum(['agent', 'newAgents', 'lane', 'exitReserve', 'reserves'])
+          .describe(
             'Whose gas counts: the agent, agents that are not a day old, everybody on the executor. exitReserve is for reductions once another budget is exhausted; reserves is what all exit reserves use together',
-        }),
+          ),
         minute: quotaWindow,
-        hour: quotaWindow.optional().meta({ description: 'Of the budgets agent and exitReserve' }),
-        day: quotaWindow.optional().meta({ description: 'Of the budgets that agents share' }),
+        hour: quotaWindow.optional().describe('Of the budgets agent and exitReserve'),
+        day: quotaWindow.optional().describe('Of the budgets that agents share'),
       }),
     ),
   })

@@ -48,7 +48,7 @@ export const getRegistrationQuote = defineOperation(
         .default(false),
       erc8004AgentId: registrationFields.erc8004AgentId,
       owner: ownerFields.owner,
-      payer: address.optional().meta({ description: 'Who pays: adds what it signs' }),
+      payer: address.optional().describe('Who pays: adds what it signs'),
       deadline: deadline.optional(),
     }),
     output: registrationQuote,

@@ -44,16 +44,16 @@ export const advanceMarket = defineOperation(
       "Ends the agent's turn: the market waits until every agent has ended its own, then plays its bars up to the earliest `until`. The keeper fires exits after each. Calling it again for a time that is reached changes nothing.",
     body: z.object({
       agentId: uint.optional().meta({ description: 'Required if several agents are rehearsed', example: '1' }),
-      until: uint.optional().meta({ description: "Unix seconds of the chain's time; the next bar by default" }),
+      until: uint.optional().describe("Unix seconds of the chain's time; the next bar by default"),
     }),
     bodyIsOptional: true,
     requestKind: 'reads',
     waits: true,
     output: z.object({
       time: unixSeconds("The market's time: that of its last bar"),
-      isOver: z.boolean().meta({ description: 'Whether that was the last bar' }),
-      prices: z.record(z.string(), z.string()).meta({ description: 'US dollars by symbol' }),
-      trades: z.array(trade).meta({ description: "The agent's trades since its call, oldest first" }),
+      isOver: z.boolean().describe('Whether that was the last bar'),
+      prices: z.record(z.string(), z.string()).describe('US dollars by symbol'),
+      trades: z.array(trade).describe("The agent's trades since its call, oldest first"),
       asOf,
     }),
   },
@@ -89,7 +89,7 @@ export const fireExits = defineOperation(
           time: unixSeconds('When the next cycle has something to do at any price'),
         })
         .nullable()
-        .meta({ description: 'Null if the next cycle may have something to do at once' }),
+        .describe('Null if the next cycle may have something to do at once'),
     }),
     errors: [502, 503],
   },

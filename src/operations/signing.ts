@@ -25,7 +25,7 @@ const vectorFields = {
   signature: z
     .string()
     .regex(/^0x[0-9a-f]{130}$/)
-    .meta({ description: "The test key's signature of the digest: r, s, v" }),
+    .describe("The test key's signature of the digest: r, s, v"),
 }
 
 const signingVectors = z
@@ -37,7 +37,7 @@ const signingVectors = z
         .object({
           primaryType: z.string(),
           typedData,
-          exits: z.array(exitRule).optional().meta({ description: 'The rules behind exitsHash' }),
+          exits: z.array(exitRule).optional().describe('The rules behind exitsHash'),
           ...vectorFields,
         })
         .meta({ id: 'SigningVector' }),
@@ -45,7 +45,7 @@ const signingVectors = z
     payment: z
       .object({ typedData: paymentTypedData, ...vectorFields })
       .optional()
-      .meta({ description: 'The payment of a registration fee (EIP-3009); absent if nothing is due' }),
+      .describe('The payment of a registration fee (EIP-3009); absent if nothing is due'),
   })
   .meta({ id: 'SigningVectors' })
 

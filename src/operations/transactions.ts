@@ -14,19 +14,19 @@ import { defineOperation } from './define-operation.ts'
 const transactionStatus = z
   .object({
     transactionHash: hashOut,
-    status: z.enum(['pending', 'success', 'reverted']).meta({ description: 'pending: not in a block yet' }),
+    status: z.enum(['pending', 'success', 'reverted']).describe('pending: not in a block yet'),
     blockNumber: digits('Block that includes it').optional(),
     blockTimestamp: unixSeconds('Timestamp of that block').optional(),
     confirmations: digits('Blocks from its own to the newest, inclusive').optional(),
     from: addressOut,
-    to: addressOut.nullable().meta({ description: 'Null for a contract creation' }),
+    to: addressOut.nullable().describe('Null for a contract creation'),
     calls: describedCalls.optional(),
     effects: describedEffects.optional(),
     error: z
       .object({ code: z.string(), message: z.string() })
       .optional()
-      .meta({ description: 'The decoded contract error; only if reverted' }),
-    replacedBy: hashOut.optional().meta({ description: 'The transaction that replaced this one, which stays pending' }),
+      .describe('The decoded contract error; only if reverted'),
+    replacedBy: hashOut.optional().describe('The transaction that replaced this one, which stays pending'),
   })
   .meta({ id: 'TransactionStatus' })
 

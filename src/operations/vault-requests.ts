@@ -12,7 +12,7 @@ const MAX_LISTED = 100
 
 const waiting = {
   requestId: digits('Id of the request, which counts those of its kind'),
-  controller: addressOut.meta({ description: 'Who gets the shares or the USDC, and may cancel' }),
+  controller: addressOut.describe('Who gets the shares or the USDC, and may cancel'),
   madeAt: unixSeconds('When the request was made'),
 }
 const depositRequest = z.object({ ...waiting, assets: usdc('What waits') }).meta({ id: 'DepositRequest' })
@@ -23,13 +23,13 @@ const redeemRequest = z
 const vaultRequests = z
   .object({
     vaultId: z.string(),
-    queue: addressOut.nullable().meta({ description: 'The contract that takes requests; null if the vault has none' }),
+    queue: addressOut.nullable().describe('The contract that takes requests; null if the vault has none'),
     settleableBefore: unixSeconds(
       "Requests made before this time settle now, by anyone's call of settle(); null while none does",
     ).nullable(),
-    deposits: z.array(depositRequest).meta({ description: 'In the order in which they settle; the first 100' }),
-    redemptions: z.array(redeemRequest).meta({ description: 'In the order in which they settle; the first 100' }),
-    omitted: z.int().meta({ description: 'Requests that are not listed' }),
+    deposits: z.array(depositRequest).describe('In the order in which they settle; the first 100'),
+    redemptions: z.array(redeemRequest).describe('In the order in which they settle; the first 100'),
+    omitted: z.int().describe('Requests that are not listed'),
     asOf,
   })
   .meta({ id: 'VaultRequests' })

@@ -45,15 +45,11 @@ const liquidity = z
     depositFeeBps: bps('Fee on a deposit'),
     withdrawFeeBps: bps('Fee on a withdrawal'),
     holdingSeconds: digits('Seconds that new shares neither redeem nor move; up to an eighth more is added'),
-    paused: z.boolean().meta({ description: 'Whether deposits and withdrawals are paused' }),
+    paused: z.boolean().describe('Whether deposits and withdrawals are paused'),
   })
   .meta({ id: 'VaultLiquidity', description: 'The terms of deposits and withdrawals' })
 
-const change = (description: string) =>
-  z
-    .int()
-    .nullable()
-    .meta({ description: `${description}; parts per million` })
+const change = (description: string) => z.int().nullable().describe(`${description}; parts per million`)
 
 const performance = z
   .object({
@@ -69,7 +65,7 @@ const performance = z
         to: unixSeconds('The bottom'),
       })
       .nullable()
-      .meta({ description: 'Deepest fall of the share price at the ends of the last 90 UTC days; parts per million' }),
+      .describe('Deepest fall of the share price at the ends of the last 90 UTC days; parts per million'),
     contributions: z
       .array(
         z.object({
@@ -78,9 +74,7 @@ const performance = z
           pnlUsdc: usdc('Realized and unrealized PnL since registration'),
         }),
       )
-      .meta({
-        description: "The 20 agents with the largest gains and losses of the vault's money",
-      }),
+      .describe("The 20 agents with the largest gains and losses of the vault's money"),
     contributionsAt: unixSeconds(
       'The start of the last final hour, as of which they are; null before the first',
     ).nullable(),
@@ -93,7 +87,7 @@ const vaultStats = z
     contractAddress: addressOut,
     totalAssets: usdc('Idle plus deployed assets'),
     idleAssets: usdc('USDC that is not invested'),
-    deployed: z.array(holding).meta({ description: 'Token holdings' }),
+    deployed: z.array(holding).describe('Token holdings'),
     totalShares: amount("Shares in circulation; the share's base units"),
     sharePriceUsdc: usdc('Current value of one whole share'),
     performance,
@@ -108,7 +102,7 @@ const vaultStats = z
     }),
     liquidity: liquidity
       .nullable()
-      .meta({ description: 'The terms of deposits and withdrawals; null if the vault has none of them on chain' }),
+      .describe('The terms of deposits and withdrawals; null if the vault has none of them on chain'),
     asOf,
     lagBlocks,
   })

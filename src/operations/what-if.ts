@@ -74,7 +74,7 @@ export const whatIf = defineOperation(
         .array(intent)
         .max(MAX_INTENTS)
         .default([])
-        .meta({ description: 'Bodies of intents without deadline, nonce and signature' }),
+        .describe('Bodies of intents without deadline, nonce and signature'),
     }),
     bodyIsOptional: true,
     readsOnly: true,
@@ -86,16 +86,16 @@ export const whatIf = defineOperation(
         intents: z.array(
           z.object({
             kind: z.enum(['open', 'add', 'reduce', 'exitLadder']),
-            executed: z.boolean().meta({ description: 'Whether the router accepts it; a refused one changes nothing' }),
-            code: z.string().nullable().meta({ description: 'The error code of its refusal' }),
+            executed: z.boolean().describe('Whether the router accepts it; a refused one changes nothing'),
+            code: z.string().nullable().describe('The error code of its refusal'),
             error: z.string().nullable(),
             remedy: z.string().nullable(),
             positionId: digits('The position; null if a refused intent would have opened it').nullable(),
             tokensAdded: amount('Of an add').nullable(),
             usdcOut: usdc('Of a reduce').nullable(),
-            checks: z.array(check).meta({
-              description: 'As in its quote, after the intents before it; gas and intake are not checked',
-            }),
+            checks: z
+              .array(check)
+              .describe('As in its quote, after the intents before it; gas and intake are not checked'),
           }),
         ),
         exits: z
@@ -105,21 +105,21 @@ export const whatIf = defineOperation(
               symbol: z.string(),
               status: z
                 .enum(['executed', 'partlyExecuted', 'deferred', 'poolPrice', 'stalePrice', 'paused', 'failed'])
-                .meta({ description: 'What the router does with a due exit. The keeper waits for market hours too' }),
+                .describe('What the router does with a due exit. The keeper waits for market hours too'),
             }),
           )
-          .meta({ description: 'The exits that are due after the intents' }),
+          .describe('The exits that are due after the intents'),
         orders: z
           .array(
             z.object({
               orderId,
               symbol: z.string(),
-              executed: z.boolean().meta({ description: 'One part, if it has several' }),
-              code: z.string().nullable().meta({ description: 'The error code of its refusal' }),
+              executed: z.boolean().describe('One part, if it has several'),
+              code: z.string().nullable().describe('The error code of its refusal'),
             }),
           )
-          .meta({ description: 'The open orders whose price or time has come, after the exits' }),
-        positions: z.array(agentPosition).meta({ description: 'The open positions after all of it' }),
+          .describe('The open orders whose price or time has come, after the exits'),
+        positions: z.array(agentPosition).describe('The open positions after all of it'),
         after: riskFigures,
         worstCase: z
           .object({

@@ -18,11 +18,11 @@ export const MAX_CANDLES = 1_000
 
 export const candleQuery = z.object({
   interval: candleInterval.default('1h').meta({ example: '1h' }),
-  from: unixSecondsIn.optional().meta({ description: 'Unix seconds' }),
-  to: unixSecondsIn.optional().meta({ description: 'Unix seconds; default: now' }),
-  limit: digitsAsNumber(z.int().min(1).max(MAX_CANDLES)).default(24).meta({ description: 'Intervals' }),
-  cursor: unixSecondsIn.optional().meta({ description: 'nextCursor of the page before' }),
-  fill: z.enum(['previous']).optional().meta({ description: 'Repeats the price before' }),
+  from: unixSecondsIn.optional().describe('Unix seconds'),
+  to: unixSecondsIn.optional().describe('Unix seconds; default: now'),
+  limit: digitsAsNumber(z.int().min(1).max(MAX_CANDLES)).default(24).describe('Intervals'),
+  cursor: unixSecondsIn.optional().describe('nextCursor of the page before'),
+  fill: z.enum(['previous']).optional().describe('Repeats the price before'),
 })
 
 const prices = z.array(z.string())
@@ -41,9 +41,9 @@ export const candleList = z
       }),
     change: z
       .object({ hour: change, day: change, week: change })
-      .meta({ description: 'To the newest price from the one 1 hour, 24 hours, 7 days ago; basis points' }),
+      .describe('To the newest price from the one 1 hour, 24 hours, 7 days ago; basis points'),
     volatilityBps: bps('Standard deviation of ln(close / close before) of these candles').nullable(),
-    source: z.enum(PRICE_SOURCES).meta({ description: 'Where the price comes from now' }),
+    source: z.enum(PRICE_SOURCES).describe('Where the price comes from now'),
     postsFrom: unixSeconds('Intervals below 1h exist from here on'),
     nextCursor: unixSeconds('Continues with older candles').nullable(),
     asOf,

@@ -5,10 +5,11 @@ import { multiplierOut, presentMultiplier } from './token.ts'
 
 const corporateAction = z
   .object({
-    state: z.enum(['announced', 'effective', 'replaced']).meta({
-      description:
+    state: z
+      .enum(['announced', 'effective', 'replaced'])
+      .describe(
         'announced: takes effect later. effective: has taken effect. replaced: a later announcement or a cancellation came before it took effect',
-    }),
+      ),
     oldMultiplier: multiplierOut('How many shares one token stood for before'),
     newMultiplier: multiplierOut('How many shares one token stands for from effectiveAt on'),
     effectiveAt: unixSeconds(
@@ -26,11 +27,12 @@ export const corporateActionList = z
     symbol: z.string(),
     token: addressOut,
     multiplier: multiplierOut('How many shares one token stands for now'),
-    actions: z.array(corporateAction).meta({ description: 'Newest first' }),
-    isExplained: z.boolean().meta({
-      description:
+    actions: z.array(corporateAction).describe('Newest first'),
+    isExplained: z
+      .boolean()
+      .describe(
         'Whether the actions lead to the multiplier. If not, it changed before the index begins, or by an event that is unknown here',
-    }),
+      ),
     asOf,
     lagBlocks,
   })

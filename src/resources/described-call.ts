@@ -10,13 +10,13 @@ import { z } from 'zod'
 const described = z
   .object({
     contract: z.string(),
-    name: z.string().meta({ description: 'Of the function or event, as in the ABI' }),
-    title: z.string().meta({ description: 'What it does, in words' }),
+    name: z.string().describe('Of the function or event, as in the ABI'),
+    title: z.string().describe('What it does, in words'),
     terms: z.array(
       z.object({
-        field: z.string().meta({ description: 'The parameter, as in the ABI' }),
+        field: z.string().describe('The parameter, as in the ABI'),
         name: z.string(),
-        value: z.string().meta({ description: 'With its unit; tokens by symbol, vaults by slug' }),
+        value: z.string().describe('With its unit; tokens by symbol, vaults by slug'),
       }),
     ),
   })
@@ -25,12 +25,12 @@ const described = z
 /** What a call asks for. */
 export const describedCalls = z
   .array(described)
-  .meta({ description: 'What it asks for: the call, then the calls that this makes, such as those of a batch' })
+  .describe('What it asks for: the call, then the calls that this makes, such as those of a batch')
 
 /** What a transaction caused. */
 export const describedEffects = z
   .array(described)
-  .meta({ description: 'What came of it, oldest first: the events of the contracts but for trades' })
+  .describe('What came of it, oldest first: the events of the contracts but for trades')
 
 /** As many events of a transaction are described: anyone may cause more. */
 const MAX_EVENTS = 50

@@ -22,11 +22,7 @@ export const exitRule = z
   .strictObject({
     triggerType: z.enum(['StopLoss', 'TakeProfit']),
     triggerBps: bps('Signed distance of the trigger from the entry price: negative for a StopLoss'),
-    exitBps: z
-      .int()
-      .min(1)
-      .max(MAX_EXIT_BPS)
-      .meta({ description: 'Share of the remaining tokens to sell; basis points' }),
+    exitBps: z.int().min(1).max(MAX_EXIT_BPS).describe('Share of the remaining tokens to sell; basis points'),
   })
   .meta({ id: 'ExitRule' })
 
@@ -43,14 +39,8 @@ const exitRuleInput = z
     triggerBps: z
       .int()
       .refine(value => value !== 0, 'must not be zero: negative is a StopLoss, positive a TakeProfit')
-      .meta({
-        description: 'Distance from the entry price; bps: negative StopLoss, positive TakeProfit',
-      }),
-    exitBps: z
-      .int()
-      .min(1)
-      .max(MAX_EXIT_BPS)
-      .meta({ description: 'Share of the remaining tokens to sell; basis points' }),
+      .describe('Distance from the entry price; bps: negative StopLoss, positive TakeProfit'),
+    exitBps: z.int().min(1).max(MAX_EXIT_BPS).describe('Share of the remaining tokens to sell; basis points'),
   })
   .refine(
     ({ triggerType, triggerBps }) => triggerType === undefined || (triggerType === 'StopLoss') === triggerBps < 0,

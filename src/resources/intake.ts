@@ -4,7 +4,7 @@ import { unixSeconds } from './primitives.ts'
 
 const kinds = Object.keys(intakeKinds) as [IntakeKind, ...IntakeKind[]]
 const kind = z.enum(kinds)
-const reason = z.string().meta({ description: 'Why it is closed, as callers read it' })
+const reason = z.string().describe('Why it is closed, as callers read it')
 const since = unixSeconds('When it was closed')
 
 /** A kind of intake that is closed. */

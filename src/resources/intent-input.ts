@@ -20,7 +20,7 @@ export const signedFields = { deadline, nonce, signature }
 const purchaseFields = {
   usdcAmount,
   minTokenOut,
-  maxSlippageBps: z.int().min(0).max(MAX_BPS).meta({ description: slippageText }).default(DEFAULT_SLIPPAGE_BPS),
+  maxSlippageBps: z.int().min(0).max(MAX_BPS).describe(slippageText).default(DEFAULT_SLIPPAGE_BPS),
 }
 
 /** The same in the query of a quote, where everything is optional. */
@@ -33,7 +33,7 @@ export const purchaseQuery = {
     })
     .optional(),
   minTokenOut,
-  maxSlippageBps: bpsQuery(0).default(DEFAULT_SLIPPAGE_BPS).meta({ description: slippageText }),
+  maxSlippageBps: bpsQuery(0).default(DEFAULT_SLIPPAGE_BPS).describe(slippageText),
   deadline: deadline.optional(),
 }
 

@@ -13,22 +13,22 @@ import { tradePolicy } from './vault.ts'
 export const check = z
   .object({
     rule: z.string().meta({ example: 'allocationCap' }),
-    code: z.string().meta({
-      description:
+    code: z
+      .string()
+      .describe(
         'The error code a submission would get if this rule fails; of stopDistance only where it opens a position',
-    }),
+      ),
     pass: z.boolean(),
-    limit: z.string().nullable().meta({ description: "The rule's limit in its own unit (amounts: USDC base units)" }),
-    used: z.string().nullable().meta({
-      description:
-        'What counts towards the limit before the intent; in the unit of the limit, amounts in USDC base units',
-    }),
-    after: z
+    limit: z.string().nullable().describe("The rule's limit in its own unit (amounts: USDC base units)"),
+    used: z
       .string()
       .nullable()
-      .meta({ description: 'What counts towards the limit after the intent; in the unit of the limit' }),
+      .describe(
+        'What counts towards the limit before the intent; in the unit of the limit, amounts in USDC base units',
+      ),
+    after: z.string().nullable().describe('What counts towards the limit after the intent; in the unit of the limit'),
     problem: z.string().optional(),
-    ruleIndex: z.int().optional().meta({ description: 'Index of the offending exit rule' }),
+    ruleIndex: z.int().optional().describe('Index of the offending exit rule'),
     remedy: z.string().optional(),
   })
   .meta({ id: 'Check', description: "A rule of the router; stopDistance, gasBudget and intake are the service's" })
@@ -51,14 +51,12 @@ const textOrNull = (value: bigint | string | undefined) => (value === undefined 
 
 const estimate = z
   .object({
-    source: z
-      .enum(['venue', 'oracle'])
-      .meta({ description: 'Whether the venue quoted it or it is computed from the oracle price' }),
+    source: z.enum(['venue', 'oracle']).describe('Whether the venue quoted it or it is computed from the oracle price'),
     tokenOut: amount("Tokens that an open or add would buy; the token's base units").optional(),
     shareOut: amount("Shares that they stand for, by the token's multiplier").optional(),
     usdcOut: usdc('What a reduce would bring').optional(),
     shareIn: amount('Shares that the tokens of a reduce stand for').optional(),
-    priceUsd: z.string().meta({ description: 'Oracle price of one whole token' }),
+    priceUsd: z.string().describe('Oracle price of one whole token'),
     priceImpactBps: bps("How far the fill is below the oracle value, with the venue's fee"),
     suggestedMinTokenOut: amount('tokenOut less maxSlippageBps').optional(),
     minUsdcOut: usdc('Minimum proceeds; a reduce that brings less is rejected').optional(),
@@ -68,26 +66,23 @@ const estimate = z
 /** The fields of every quote for an agent's signer. */
 export const quoteFields = {
   agentId: digits('Agent id'),
-  signer: addressOut.meta({ description: 'The address that must sign' }),
+  signer: addressOut.describe('The address that must sign'),
   nonce: digits('The nonce that the next signed intent must use'),
   eip712: eip712Info,
-  tradeRouter: addressOut.meta({ description: 'Verifying contract of the signature' }),
-  checks: z.array(check).meta({ description: "Every rule that the router will apply, in the router's order" }),
-  bindingRule: z
-    .string()
-    .nullable()
-    .meta({ description: 'The first rule that fails, else the one that limits the amount' }),
+  tradeRouter: addressOut.describe('Verifying contract of the signature'),
+  checks: z.array(check).describe("Every rule that the router will apply, in the router's order"),
+  bindingRule: z.string().nullable().describe('The first rule that fails, else the one that limits the amount'),
   tradePolicy: tradePolicy.nullable(),
   market: marketSession.optional(),
   price: price.optional(),
-  warnings: z.array(z.string()).optional().meta({ description: 'What to know even though every check passes' }),
+  warnings: z.array(z.string()).optional().describe('What to know even though every check passes'),
   estimatedGas: z
     .object({
-      l2: z.int().meta({ description: 'For executing the call' }),
-      l1: z.int().meta({ description: "For the call's data on L1, on Arbitrum chains; 0 elsewhere" }),
+      l2: z.int().describe('For executing the call'),
+      l1: z.int().describe("For the call's data on L1, on Arbitrum chains; 0 elsewhere"),
     })
     .optional()
-    .meta({ description: 'The gas of a typical intent of this kind, which the service pays' }),
+    .describe('The gas of a typical intent of this kind, which the service pays'),
   serverTime: unixSeconds('The present time'),
   suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
   asOf,
@@ -102,7 +97,7 @@ const purchaseQuoteFields = {
     .meta({ description: 'The same in human USDC, as usdcAmount takes it', example: '250' }),
   assumed: z
     .object({ minTokenOut: digits("Minimum in the token's base units"), maxSlippageBps: bps('Slippage') })
-    .meta({ description: 'What typedData contains where the request omits it' }),
+    .describe('What typedData contains where the request omits it'),
   estimate: estimate.optional(),
 }
 
@@ -126,8 +121,8 @@ export const tradeIntentQuote = z
     exitBounds,
     accountRiskBounds,
     dailyRealizedPnlUsdc: usdc("The router's net realized PnL of the day; a loss is negative"),
-    defaultExit: z.array(exitRule).meta({ description: 'A ladder within the bounds' }),
-    token: addressOut.optional().meta({ description: 'Address of the symbol; absent if the request names none' }),
+    defaultExit: z.array(exitRule).describe('A ladder within the bounds'),
+    token: addressOut.optional().describe('Address of the symbol; absent if the request names none'),
     ...lossAtStopFields,
   })
   .meta({ id: 'TradeIntentQuote' })
@@ -159,7 +154,7 @@ export const exitLadderQuote = z
     ...signableFields(typedDataSchemas.UpdateExitLadder, { id: 'ExitLadderIntentBody', submission: exitLadderBody }),
     positionId: digits('Position id'),
     exitBounds,
-    currentRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),
+    currentRules: z.array(exitRule).describe('Fired rules first, then the pending ones'),
     pendingRules: z.array(exitRule),
     nextRuleIndex: z.int(),
     ...lossAtStopFields,

@@ -41,13 +41,13 @@ export const digest = txHash.meta({
 const attempt = z
   .object({
     transactionHash: hashOut,
-    nonce: z.int().meta({ description: "Nonce of the executor's account" }),
-    purpose: z.enum(['call', 'cancel']).meta({
-      description: 'cancel: a zero-value transfer that takes the nonce, so that the call cannot be mined any more',
-    }),
-    state: z.enum(['pending', 'mined', 'reverted', 'replaced']).meta({
-      description: 'At most one transaction per nonce is ever mined; the others are replaced',
-    }),
+    nonce: z.int().describe("Nonce of the executor's account"),
+    purpose: z
+      .enum(['call', 'cancel'])
+      .describe('cancel: a zero-value transfer that takes the nonce, so that the call cannot be mined any more'),
+    state: z
+      .enum(['pending', 'mined', 'reverted', 'replaced'])
+      .describe('At most one transaction per nonce is ever mined; the others are replaced'),
     sentAt: unixSeconds("When it was signed and first sent, by the service's clock"),
   })
   .meta({ id: 'Attempt', description: 'A transaction signed for the intent' })
@@ -68,13 +68,13 @@ const fill = z
 
 const signedTrade = z
   .object({
-    symbol: z.string().optional().meta({ description: 'What to buy as a new position' }),
+    symbol: z.string().optional().describe('What to buy as a new position'),
     positionId: digits('The position to change').optional(),
     usdcAmount: usdc('What to pay').optional(),
     minTokenOut: amount("Fewest tokens to accept; the token's base units").optional(),
     maxSlippageBps: bps("Furthest below the oracle's value").optional(),
     exitBps: bps('Share of the remaining tokens to sell').optional(),
-    exits: z.array(exitRule).optional().meta({ description: 'The exit ladder to have from then on' }),
+    exits: z.array(exitRule).optional().describe('The exit ladder to have from then on'),
   })
   .meta({ id: 'SignedTrade' })
 
@@ -94,12 +94,12 @@ export const presentSignedTrade = (
 
 /** What an executed trade intent did. It is the same in every response about the intent. */
 const tradeResult = {
-  fill: fill.nullable().meta({ description: 'What was bought or sold; null for a new ladder' }),
+  fill: fill.nullable().describe('What was bought or sold; null for a new ladder'),
   realizedPnlUsdc: usdc('Sale: proceeds less the released cost basis; otherwise null').nullable(),
   pendingRules: z
     .array(exitRule)
     .nullable()
-    .meta({ description: 'The exit rules that wait after it; null if it left them as they were' }),
+    .describe('The exit rules that wait after it; null if it left them as they were'),
 }
 
 /** Presents what an executed trade intent did. */
@@ -128,32 +128,31 @@ function presentFill(execution: Trade): z.input<typeof fill> {
 
 export const intentStatus = z
   .object({
-    digest: hashOut.meta({ description: 'EIP-712 digest' }),
+    digest: hashOut.describe('EIP-712 digest'),
     kind: z.enum(signedKinds),
-    state: z.enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final', 'dropped']).meta({
-      description:
+    state: z
+      .enum(['received', 'rejected', 'prepared', 'sent', 'mined', 'reverted', 'final', 'dropped'])
+      .describe(
         'received: being checked. rejected: nothing was executed, see refusal. prepared: signed and journalled. sent: a node accepted it. mined: executed. final: executed, and too deep for a reorg. reverted: mined without effect, see refusal. dropped: accepted by nodes, but left out by the sequencer; nothing was executed',
-    }),
+      ),
     agentId: digits('For a registration, once mined').optional(),
-    signer: addressOut
-      .optional()
-      .meta({ description: 'The account that signed it: a key, or a contract that accepted it' }),
+    signer: addressOut.optional().describe('The account that signed it: a key, or a contract that accepted it'),
     positionId: digits('Once mined').optional(),
     note: noteOut.optional(),
     signed: signedTrade
       .optional()
-      .meta({ description: 'What the signer of a trade asked for; absent if the executor kept no calldata' }),
+      .describe('What the signer of a trade asked for; absent if the executor kept no calldata'),
     calls: describedCalls.optional(),
     nonce: digits('The signed nonce'),
     deadline: deadlineOut('The signed deadline, capped at 2^52'),
-    transactionHash: hashOut.optional().meta({ description: 'The attempt that was mined' }),
+    transactionHash: hashOut.optional().describe('The attempt that was mined'),
     blockNumber: digits('Block of that transaction').optional(),
     ...z.object(tradeResult).partial().shape,
-    attempts: z.array(attempt).meta({ description: 'Oldest first' }),
+    attempts: z.array(attempt).describe('Oldest first'),
     refusal: z
       .object({ code: z.string(), error: z.string(), remedy: z.string().optional() })
       .optional()
-      .meta({ description: 'Why nothing was executed; only if rejected, reverted or dropped' }),
+      .describe('Why nothing was executed; only if rejected, reverted or dropped'),
     createdAt: unixSeconds("When received, by the service's clock"),
     updatedAt: unixSeconds("When its state last changed, by the service's clock"),
   })

@@ -33,7 +33,7 @@ const limits = {
   maxExposureUsdc: humanAmount
     .optional()
     .meta({ description: limitText('The largest cost of all open positions together'), example: '5000' }),
-  validUntil: uint.optional().meta({ description: validUntilText }),
+  validUntil: uint.optional().describe(validUntilText),
 }
 
 /** The fields of a mandate in the body of a request. */
@@ -76,7 +76,7 @@ export const mandate = z
     allowedTokens: z
       .array(z.object({ symbol: z.string(), address: addressOut }))
       .nullable()
-      .meta({ description: 'The tokens that the agent may buy; null for all tokens of the vault' }),
+      .describe('The tokens that the agent may buy; null for all tokens of the vault'),
     validUntil: unixSeconds('The last second in which the agent may buy; null for no end').nullable(),
     version: digits('How many mandates the owner has set; "0" if none, then nothing is limited'),
   })
@@ -85,17 +85,17 @@ export const mandate = z
 /** Who controls an agent, and what the owner lets it do. */
 export const agentControlFields = {
   agentId: digits('Agent id'),
-  owner: addressOut.meta({ description: 'Who signs mandate, stop, transfer, signer and cancel' }),
-  signer: addressOut.meta({ description: 'Address whose signatures trade for the agent' }),
-  pendingOwner: addressOut.nullable().meta({ description: 'To whom the agent is offered; null if to nobody' }),
+  owner: addressOut.describe('Who signs mandate, stop, transfer, signer and cancel'),
+  signer: addressOut.describe('Address whose signatures trade for the agent'),
+  pendingOwner: addressOut.nullable().describe('To whom the agent is offered; null if to nobody'),
   ownerNonce: digits("The owner's next nonce"),
   intentNonce: digits("The next nonce of the agent's intents"),
-  ownerControls: addressOut.meta({ description: 'Verifying contract of the messages of owners' }),
+  ownerControls: addressOut.describe('Verifying contract of the messages of owners'),
   mandate,
   closingSince: unixSeconds(
     'Since when all positions are being closed for the owner; null while they are not',
   ).nullable(),
-  openPositionIds: z.array(z.string()).meta({ description: 'The positions that are still open' }),
+  openPositionIds: z.array(z.string()).describe('The positions that are still open'),
   asOf,
 }
 

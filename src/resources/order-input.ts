@@ -33,16 +33,16 @@ export const orderBody = z.object({
   side: z.enum(ORDER_SIDES).meta({ description: 'open and add buy, reduce sells', example: 'open' }),
   symbol,
   positionId: uint.default(0n).meta({ description: 'The position to change; 0 to open one', example: '1' }),
-  usdcAmount: usdcAmount.optional().meta({ description: 'Purchase: what all parts spend together; human USDC' }),
-  exitBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: ORDER_MEANINGS.exitBps }),
+  usdcAmount: usdcAmount.optional().describe('Purchase: what all parts spend together; human USDC'),
+  exitBps: z.int().min(0).max(MAX_BPS).default(0).describe(ORDER_MEANINGS.exitBps),
   exits: exits.optional(),
-  maxSlippageBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: ORDER_MEANINGS.maxSlippageBps }),
+  maxSlippageBps: z.int().min(0).max(MAX_BPS).default(0).describe(ORDER_MEANINGS.maxSlippageBps),
   condition: z.enum(ORDER_CONDITIONS).default('none').meta({ description: 'What executes it', example: 'atOrBelow' }),
-  price: priceUsdIn.optional().meta({ description: ORDER_MEANINGS.price }),
-  trailBps: z.int().min(0).max(MAX_BPS).default(0).meta({ description: ORDER_MEANINGS.trailBps }),
+  price: priceUsdIn.optional().describe(ORDER_MEANINGS.price),
+  trailBps: z.int().min(0).max(MAX_BPS).default(0).describe(ORDER_MEANINGS.trailBps),
   validAfter: seconds(ORDER_MEANINGS.validAfter, '0').default(0n),
   validUntil: seconds(ORDER_MEANINGS.validUntil),
-  parts: z.int().min(1).max(MAX_ORDER_PARTS).default(1).meta({ description: ORDER_MEANINGS.parts }),
+  parts: z.int().min(1).max(MAX_ORDER_PARTS).default(1).describe(ORDER_MEANINGS.parts),
   interval: uint.default(0n).meta({ description: ORDER_MEANINGS.interval, example: '900' }),
   key: uint.default(0n).meta({ description: ORDER_MEANINGS.key, example: '0' }),
   ...signedFields,
@@ -58,19 +58,15 @@ export const orderQuery = z.object({
       'limit buys at a price or lower, breakout at a price or higher; stop, takeProfit, trailingStop and timeExit sell; twap buys or sells in parts; cancel ends an order',
     example: 'limit',
   }),
-  symbol: symbol.optional().meta({ description: 'What to buy as a new position' }),
-  positionId: positionId.optional().meta({ description: 'The position to add to or to sell from' }),
-  orderId: orderId.optional().meta({ description: 'The order to cancel' }),
-  usdcAmount: usdcAmount.optional().meta({ description: 'What all parts of a purchase spend together; human USDC' }),
-  exitBps: bpsQuery(1)
-    .optional()
-    .meta({ description: `${ORDER_MEANINGS.exitBps}. 10000 by default` }),
+  symbol: symbol.optional().describe('What to buy as a new position'),
+  positionId: positionId.optional().describe('The position to add to or to sell from'),
+  orderId: orderId.optional().describe('The order to cancel'),
+  usdcAmount: usdcAmount.optional().describe('What all parts of a purchase spend together; human USDC'),
+  exitBps: bpsQuery(1).optional().describe(`${ORDER_MEANINGS.exitBps}. 10000 by default`),
   ...ladderQuery,
-  maxSlippageBps: bpsQuery(0)
-    .optional()
-    .meta({ description: `${ORDER_MEANINGS.maxSlippageBps}. 100 by default` }),
-  price: priceUsdIn.optional().meta({ description: ORDER_MEANINGS.price }),
-  trailBps: bpsQuery(1).optional().meta({ description: ORDER_MEANINGS.trailBps }),
+  maxSlippageBps: bpsQuery(0).optional().describe(`${ORDER_MEANINGS.maxSlippageBps}. 100 by default`),
+  price: priceUsdIn.optional().describe(ORDER_MEANINGS.price),
+  trailBps: bpsQuery(1).optional().describe(ORDER_MEANINGS.trailBps),
   trailPercent: percent(stopPercentToBps, STOP_PERCENT_TEXT)
     .optional()
     .meta({ description: 'Instead of trailBps; percent', example: '5' }),
@@ -80,10 +76,10 @@ export const orderQuery = z.object({
   )
     .meta({ pattern: POSITIVE_DIGITS })
     .optional(),
-  parts: digitsAsNumber(z.int().min(1).max(MAX_ORDER_PARTS)).optional().meta({ description: ORDER_MEANINGS.parts }),
+  parts: digitsAsNumber(z.int().min(1).max(MAX_ORDER_PARTS)).optional().describe(ORDER_MEANINGS.parts),
   interval: uint.optional().meta({ description: ORDER_MEANINGS.interval, example: '900', pattern: POSITIVE_DIGITS }),
   key: uint.default(0n).meta({ description: ORDER_MEANINGS.key, example: '0' }),
-  deadline: deadline.optional().meta({ description: 'Until when it may be placed; Unix seconds' }),
+  deadline: deadline.optional().describe('Until when it may be placed; Unix seconds'),
 })
 export type OrderQuery = z.output<typeof orderQuery>
 

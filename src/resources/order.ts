@@ -53,12 +53,12 @@ export const ORDER_MEANINGS = {
 }
 
 const orderTerms = z.object({
-  side: z.enum(ORDER_SIDES).meta({ description: 'open and add buy, reduce sells' }),
+  side: z.enum(ORDER_SIDES).describe('open and add buy, reduce sells'),
   symbol: z.string(),
   positionId: digits('The position that it trades; 0 until it has opened one'),
   usdcAmount: usdc('Purchase: what all parts spend together; null for a reduction').nullable(),
   exitBps: bps('Reduction: share of the position that all parts sell together'),
-  exits: z.array(exitRule).meta({ description: 'The exit ladder of the position that it opens' }),
+  exits: z.array(exitRule).describe('The exit ladder of the position that it opens'),
   maxSlippageBps: bps("Purchase: furthest below the oracle's value"),
   condition: z.enum(ORDER_CONDITIONS),
   price: z.string().nullable().meta({ description: ORDER_MEANINGS.price, example: '120.5' }),
@@ -84,10 +84,10 @@ export const presentOrderTerms = (order: Order, symbol: string): z.input<typeof 
 
 const execution = z
   .object({
-    part: z.int().meta({ description: 'From 1 to parts' }),
+    part: z.int().describe('From 1 to parts'),
     positionId: digits('The position that it traded'),
     amount: amount("Tokens bought (the token's base units), or the USDC that the vault keeps (base units)"),
-    keeper: addressOut.meta({ description: 'Who executed it' }),
+    keeper: addressOut.describe('Who executed it'),
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
     timestamp: unixSeconds('Timestamp of the block'),
@@ -98,42 +98,41 @@ const refusal = z.object({ code: z.string(), error: z.string(), remedy: z.string
 
 const shownOrder = z
   .object({
-    orderId: hashOut.meta({ description: 'The EIP-712 digest that was signed' }),
+    orderId: hashOut.describe('The EIP-712 digest that was signed'),
     agentId: digits('Agent id'),
     ...orderTerms.shape,
     token: addressOut,
-    state: z.enum(states).meta({
-      description:
+    state: z
+      .enum(states)
+      .describe(
         'open: waits. executing: a transaction is in flight. partlyFilled: some parts are executed, the rest waits. filled: all are. cancelled: by its signer, or replaced by one with its key. failed: a stop, a new signer, owner or order book, or the end of its position ended it',
-    }),
-    endReason: z.enum(endReasons).nullable().meta({ description: 'Null while it waits, and once it is filled' }),
+      ),
+    endReason: z.enum(endReasons).nullable().describe('Null while it waits, and once it is filled'),
     partsDone: z.int(),
     nextAt: unixSeconds('When the next part may execute; null once it has ended').nullable(),
-    peakUsd: z
-      .string()
-      .nullable()
-      .meta({ description: 'Highest price that a trailing stop has seen; null before its activation' }),
+    peakUsd: z.string().nullable().describe('Highest price that a trailing stop has seen; null before its activation'),
     triggerUsd: z
       .string()
       .nullable()
-      .meta({ description: 'Price that executes it; null if it waits for none, or for its activation' }),
+      .describe('Price that executes it; null if it waits for none, or for its activation'),
     distanceBps: bps(
       'How far the price must move to reach the trigger: negative is a fall, 0 means reached',
     ).nullable(),
-    waitsFor: refusal.nullable().meta({
-      description:
+    waitsFor: refusal
+      .nullable()
+      .describe(
         'What it waits for now: as the order book says, else why its last try was refused; null if nothing, or once it has ended',
-    }),
+      ),
     lastRefusal: refusal
       .extend({
         at: unixSeconds('When'),
         nextTryAt: unixSeconds('When it is tried again; null if that waits for a price').nullable(),
       })
       .nullable()
-      .meta({ description: 'Why the keeper could not execute it when it was due' }),
+      .describe('Why the keeper could not execute it when it was due'),
     executions: z.array(execution),
     note: noteOut.optional(),
-    transactionHash: hashOut.meta({ description: 'The transaction that placed it' }),
+    transactionHash: hashOut.describe('The transaction that placed it'),
     blockNumber: digits('Block of that transaction'),
     placedAt: unixSeconds('Timestamp of that block'),
     endedAt: unixSeconds(
@@ -151,7 +150,7 @@ export const orderList = z
 export const orderReceipt = z
   .object({
     agentId: digits('Agent id'),
-    orderId: hashOut.meta({ description: 'Order id' }),
+    orderId: hashOut.describe('Order id'),
     state: z.enum(['open', 'cancelled']),
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
@@ -162,18 +161,19 @@ export const orderReceipt = z
 export const orderQuote = z
   .object({
     ...quoteFields,
-    orderBook: addressOut.meta({ description: 'Verifying contract of the signature' }),
-    checks: z.array(check).meta({ description: 'Every rule for placing it' }),
-    executionChecks: z.array(check).meta({
-      description:
+    orderBook: addressOut.describe('Verifying contract of the signature'),
+    checks: z.array(check).describe('Every rule for placing it'),
+    executionChecks: z
+      .array(check)
+      .describe(
         'What the router would say of its next part at this moment. Not needed for placing: a part that fails waits',
-    }),
-    order: orderTerms.nullable().meta({ description: 'What would be signed; null for a cancellation' }),
+      ),
+    order: orderTerms.nullable().describe('What would be signed; null for a cancellation'),
     ...lossAtStopFields,
     typedData: z
       .discriminatedUnion('primaryType', [typedDataSchemas.PlaceOrder, typedDataSchemas.CancelOrder])
       .optional(),
-    digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData; the id of the order to place' }),
+    digest: z.string().optional().describe('EIP-712 digest of typedData; the id of the order to place'),
     body: z.record(z.string(), z.unknown()).optional().meta({
       description: 'The body to post, once the signature of typedData is added as `signature`',
       'x-passed-on': true,

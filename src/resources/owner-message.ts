@@ -18,13 +18,11 @@ export const ownerMessageQuote = <T extends z.ZodType, S extends z.core.$ZodLoos
   z
     .object({
       agentId: digits('Agent id'),
-      signer: addressOut.meta({
-        description: 'The address that must sign: the owner, or the one to whom the agent is offered',
-      }),
+      signer: addressOut.describe('The address that must sign: the owner, or the one to whom the agent is offered'),
       nonce: digits("That address's next nonce"),
       eip712: eip712Info,
-      ownerControls: addressOut.meta({ description: 'Verifying contract of the signature' }),
-      warnings: z.array(z.string()).optional().meta({ description: 'What to know before signing' }),
+      ownerControls: addressOut.describe('Verifying contract of the signature'),
+      warnings: z.array(z.string()).optional().describe('What to know before signing'),
       serverTime: unixSeconds('The present time'),
       suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
       ...signableFields(typedData, { id: `${subject}Body`, submission }),

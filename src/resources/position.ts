@@ -22,10 +22,12 @@ import {
 const positionDerived = z
   .object({
     totalPnlUsdc: usdc('Realized plus unrealized PnL; only the realized part while priceStale'),
-    returnBps: z.int().nullable().meta({
-      description:
+    returnBps: z
+      .int()
+      .nullable()
+      .describe(
         'Open position: unrealized PnL over the cost basis. Closed position: realized PnL over everything paid for it. Basis points; null if unknown or while priceStale',
-    }),
+      ),
   })
   .meta({ id: 'PositionDerived' })
 
@@ -43,24 +45,24 @@ export const agentPosition = z
     usdcCostBasis: usdc('Cost of the tokens still held'),
     maxSlippageBps: bps('Maximum shortfall of an exit against the oracle value'),
     status: z.enum(['Open', 'Closed']),
-    nextRuleIndex: z.int().meta({ description: 'exitRules before this index have fired, in that order' }),
-    exitRules: z.array(exitRule).meta({ description: 'Fired rules first, then the pending ones' }),
-    pendingRules: z.array(exitRule).meta({ description: 'Rules that can still fire' }),
+    nextRuleIndex: z.int().describe('exitRules before this index have fired, in that order'),
+    exitRules: z.array(exitRule).describe('Fired rules first, then the pending ones'),
+    pendingRules: z.array(exitRule).describe('Rules that can still fire'),
     openedAt: unixSeconds('When the position was opened'),
     closedAt: unixSeconds(
       'When its last token was sold; this and the next three are absent while it is open or the index is behind',
     ).optional(),
-    closedBy: z.enum(CLOSERS).optional().meta({
-      description:
+    closedBy: z
+      .enum(CLOSERS)
+      .optional()
+      .describe(
         "Who or what made the last sale: the agent's signer, its order, a rule of its ladder, the owner or the operator",
-    }),
+      ),
     exitPriceUsdc: usdc('Average price of one whole token over all sales, less bounties').optional(),
     proceedsUsdc: usdc('Everything received for it, less bounties').optional(),
     unrealizedPnlUsdc: usdc('Mark-to-market PnL at the oracle price; absent if closed or while priceStale').optional(),
     realizedPnlUsdc: usdc('PnL realized by reductions and exits so far').optional(),
-    priceStale: z
-      .boolean()
-      .meta({ description: 'The oracle has no fresh price, so the mark-to-market values are absent' }),
+    priceStale: z.boolean().describe('The oracle has no fresh price, so the mark-to-market values are absent'),
     derived: positionDerived,
   })
   .meta({ id: 'AgentPosition' })
@@ -74,9 +76,10 @@ export const closedPositionList = z
     agentId: digits('Agent id'),
     positions: z.array(agentPosition),
     nextCursor,
-    window: z.int().nullable().meta({
-      description: 'How many of the newest positions of all agents were scanned; null if read from the index',
-    }),
+    window: z
+      .int()
+      .nullable()
+      .describe('How many of the newest positions of all agents were scanned; null if read from the index'),
     asOf,
     lagBlocks,
   })
@@ -87,7 +90,7 @@ export const closedCursor = z
   .string()
   .regex(/^p[1-9]\d{0,15}$/, 'is not a nextCursor of a response')
   .transform(text => BigInt(text.slice(1)))
-  .meta({ description: 'nextCursor of the previous page' })
+  .describe('nextCursor of the previous page')
 
 export const presentClosedCursor = (positionId: bigint): string => `p${positionId}`
 

@@ -11,10 +11,11 @@ import { addressOut, asOf, hashOut, unixSeconds } from './primitives.ts'
 
 export const marketSession = z
   .object({
-    session: z.enum(SESSIONS).meta({
-      description:
+    session: z
+      .enum(SESSIONS)
+      .describe(
         'In New York time: pre from 04:00, regular from 09:30, post from 16:00, overnight from 20:00. closed: weekend, holiday, or after an early close. continuous: always open',
-    }),
+      ),
     nextOpen: unixSeconds('When it opens next; null unless closed').nullable(),
   })
   .meta({ id: 'MarketSession', description: 'Whether the market behind the price is open' })
@@ -80,22 +81,24 @@ export const price = z
       .string()
       .meta({ description: 'Decimal US dollars for one whole token; "0" if never quoted', example: '182.63' }),
     updatedAt: unixSeconds('When the price was observed; "0" if never quoted'),
-    stale: z.boolean().meta({ description: 'Older than the oracle and the vault allow, or never quoted' }),
-    unsettled: z.boolean().meta({
-      description:
+    stale: z.boolean().describe('Older than the oracle and the vault allow, or never quoted'),
+    unsettled: z
+      .boolean()
+      .describe(
         "A corporate action has changed the token's multiplier since the price was observed: nothing is bought and no exit fires until a newer price is posted",
-    }),
-    source: z.enum(PRICE_SOURCES).meta({
-      description:
+      ),
+    source: z
+      .enum(PRICE_SOURCES)
+      .describe(
         "Who could lie about it. updater: a key of the operator, within a bound. reports: the provider's signers; each trade brings a newer one. feed: the operators of a push feed",
-    }),
+      ),
   })
   .meta({ id: 'Price' })
 
 export const presentPrice = (quote: PriceQuote): z.input<typeof price> =>
   present(price, { ...quote, priceUsd: formatUnits(quote.price, ORACLE_DECIMALS) })
 
-export const change24hBps = z.int().nullable().meta({ description: 'Over 24 hours; basis points' })
+export const change24hBps = z.int().nullable().describe('Over 24 hours; basis points')
 
 /** Presents how a price changed since that of a day before. */
 export const presentChange24h = (dayBefore: bigint | undefined, { price, quoted }: PriceQuote): number | null =>
@@ -128,9 +131,9 @@ export const priceList = z
     priceOracle: addressOut,
     prices: z
       .record(z.string(), oracleQuote.extend({ change24hBps }).meta({ id: 'ListedPrice' }))
-      .meta({ description: 'By symbol' }),
+      .describe('By symbol'),
     total: z.int(),
-    missing: z.array(z.string()).optional().meta({ description: 'Requested symbols that are unknown' }),
+    missing: z.array(z.string()).optional().describe('Requested symbols that are unknown'),
     asOf,
   })
   .meta({ id: 'PriceList' })
@@ -139,8 +142,8 @@ export const carriedPrices = z
   .object({
     reports: z
       .array(z.string().regex(/^0x([0-9a-fA-F]{2})+$/))
-      .meta({ description: 'Reports with their signatures, as the verifier takes them' }),
-    feeds: z.array(addressOut).meta({ description: 'Tokens whose push feed the oracle copies' }),
+      .describe('Reports with their signatures, as the verifier takes them'),
+    feeds: z.array(addressOut).describe('Tokens whose push feed the oracle copies'),
     asOf,
   })
   .meta({ id: 'CarriedPrices' })
@@ -162,19 +165,18 @@ const skippedPrice = z
         'refreshedRecently',
         'otherSource',
       ])
-      .meta({
-        description:
-          "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval; otherSource: each trade brings its price along, and a refresh posts it only if it is named",
-      }),
+      .describe(
+        "Why the price was not posted; unsettled: from before a corporate action, or on the other side of a split; deviationTooLarge needs the oracle's second role; refreshedRecently: strangers share one refresh per interval; otherSource: each trade brings its price along, and a refresh posts it only if it is named",
+      ),
   })
   .meta({ id: 'SkippedPrice' })
 
 export const priceRefresh = z
   .object({
-    updated: z.array(z.string()).meta({ description: 'Symbols whose price was posted' }),
+    updated: z.array(z.string()).describe('Symbols whose price was posted'),
     skipped: z.array(skippedPrice),
-    prices: z.record(z.string(), oracleQuote).meta({ description: 'The prices after the refresh, by symbol' }),
+    prices: z.record(z.string(), oracleQuote).describe('The prices after the refresh, by symbol'),
     provider: z.string().meta({ description: 'The market-data provider', example: 'finnhub' }),
-    transactionHash: hashOut.optional().meta({ description: 'Absent if there was nothing to post' }),
+    transactionHash: hashOut.optional().describe('Absent if there was nothing to post'),
   })
   .meta({ id: 'PriceRefresh' })

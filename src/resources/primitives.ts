@@ -73,7 +73,7 @@ export const signature = z
   .regex(/^0x([0-9a-fA-F]{2})*$/, 'must be 0x and an even number of hex characters')
   .max(8194, 'must be at most 4096 bytes')
   .transform(value => value as `0x${string}`)
-  .meta({ description: 'EIP-712 signature: of a key, in any usual form, or what an account accepts by ERC-1271' })
+  .describe('EIP-712 signature: of a key, in any usual form, or what an account accepts by ERC-1271')
 
 /** A text that is shown in lists and logs as it is, without unseen characters: they make it look like another. */
 export const plainText = z.string().superRefine((value, context) => {
@@ -148,12 +148,12 @@ export const amount = (description: string) =>
     .regex(/^-?[0-9]+$/)
     .meta({ description, example: '250000000' })
 export const usdc = (description: string) => amount(`${description}; USDC base units (6 decimals)`)
-export const bps = (description: string) => z.int().meta({ description: `${description}; basis points, 10000 = 100 %` })
+export const bps = (description: string) => z.int().describe(`${description}; basis points, 10000 = 100 %`)
 export const digits = (description: string) =>
   z
     .string()
     .regex(/^[0-9]+$/)
-    .meta({ description })
+    .describe(description)
 export const unixSeconds = (description: string) => digits(`${description}; Unix seconds`)
 /** Unix seconds in the future. */
 export const deadlineOut = (description: string) =>
@@ -170,7 +170,7 @@ export const addressOut = z
 export const hashOut = z
   .string()
   .regex(/^0x[0-9a-f]{64}$/)
-  .meta({ description: 'Transaction hash' })
+  .describe('Transaction hash')
 
 export const asOf = z
   .object({
@@ -193,10 +193,10 @@ export function presentAsOf(...read: [Block, ...(Block | undefined)[]]): z.input
 }
 
 /** How far a response that is read from the index is behind the chain. */
-export const lagBlocks = z.int().meta({
-  description: 'Blocks after asOf that are not included yet; 0 unless the index is far behind',
-})
-export const nextCursor = z.string().nullable().meta({ description: 'Cursor of the next page; null on the last page' })
+export const lagBlocks = z
+  .int()
+  .describe('Blocks after asOf that are not included yet; 0 unless the index is far behind')
+export const nextCursor = z.string().nullable().describe('Cursor of the next page; null on the last page')
 
 /** The capital of a position, a trade or an allocation. */
 export const capitalMode = z.enum(['Simulated', 'Real']).nullable().meta({

@@ -38,16 +38,16 @@ export const registrationFields = {
     description: "URI of the agent's own description; never fetched",
     example: 'https://agents.example/momentum-7.json',
   }),
-  signer: address.meta({ description: 'Address that registers the agent and signs its trades' }),
-  linkERC8004: z.boolean().meta({ description: 'Whether to link an ERC-8004 identity' }).default(false),
-  erc8004AgentId: uint.meta({ description: 'ERC-8004 token id; "0" if not linking' }).default(0n),
+  signer: address.describe('Address that registers the agent and signs its trades'),
+  linkERC8004: z.boolean().describe('Whether to link an ERC-8004 identity').default(false),
+  erc8004AgentId: uint.describe('ERC-8004 token id; "0" if not linking').default(0n),
 }
 
 /** The owner of an agent, if it is not the signer. All three fields or none. */
 export const ownerFields = {
-  owner: address.optional().meta({ description: 'Address that is to own the agent, if not the signer' }),
-  ownerNonce: uint.optional().meta({ description: 'Only with owner: ownerConsent.nonce of the quote' }),
-  ownerSignature: signature.optional().meta({ description: 'Only with owner: its signature of OwnAgent' }),
+  owner: address.optional().describe('Address that is to own the agent, if not the signer'),
+  ownerNonce: uint.optional().describe('Only with owner: ownerConsent.nonce of the quote'),
+  ownerSignature: signature.optional().describe('Only with owner: its signature of OwnAgent'),
 }
 
 export const registrationBody = z.object({ ...registrationFields, ...ownerFields, deadline, signature })
@@ -62,18 +62,18 @@ export const registrationQuote = z
       displayUsd: z.string().meta({ description: 'The fee in decimal US dollars', example: '1.00' }),
     }),
     x402: z.object({
-      enabled: z.boolean().meta({ description: 'Whether the fee is paid over HTTP 402' }),
-      network: z.string().nullable().meta({ description: 'CAIP-2 network of the payment' }),
+      enabled: z.boolean().describe('Whether the fee is paid over HTTP 402'),
+      network: z.string().nullable().describe('CAIP-2 network of the payment'),
       payTo: z.string().nullable(),
       facilitatorUrl: z.string().nullable(),
       httpRoute: z.string().meta({ example: 'POST /agents/register' }),
-      requirements: paymentRequirements.optional().meta({
-        description: 'What to pay, so that the first request can already carry the payment; absent if nothing is due',
-      }),
+      requirements: paymentRequirements
+        .optional()
+        .describe('What to pay, so that the first request can already carry the payment; absent if nothing is due'),
       authorization: z
         .object({
           typedData: paymentTypedData,
-          digest: z.string().meta({ description: 'EIP-712 digest of typedData' }),
+          digest: z.string().describe('EIP-712 digest of typedData'),
           payment: z
             .object({
               x402Version: z.int(),
@@ -87,18 +87,15 @@ export const registrationQuote = z
             }),
         })
         .optional()
-        .meta({ description: 'With `payer` and every value of the registration: what the payer signs' }),
+        .describe('With `payer` and every value of the registration: what the payer signs'),
     }),
     eip712: eip712Info.extend({
-      selfRegisterTypehash: z.string().meta({ description: '32-byte hex' }),
+      selfRegisterTypehash: z.string().describe('32-byte hex'),
     }),
-    agentRegistry: addressOut.meta({ description: 'Verifying contract of the signature' }),
+    agentRegistry: addressOut.describe('Verifying contract of the signature'),
     signerNonce: digits('The nonce to sign; null without `signer`').nullable(),
     registryPaused: z.boolean(),
-    warnings: z
-      .array(z.string())
-      .optional()
-      .meta({ description: 'Why the registration would be refused, or cannot be signed yet' }),
+    warnings: z.array(z.string()).optional().describe('Why the registration would be refused, or cannot be signed yet'),
     serverTime: unixSeconds('The present time'),
     suggestedDeadline: deadlineOut('A deadline ten minutes ahead'),
     ...signableFields(typedDataSchemas.SelfRegister, { id: 'RegistrationBody', submission: registrationBody }),
@@ -110,7 +107,7 @@ export const registrationQuote = z
         digest: z.string().optional(),
       })
       .optional()
-      .meta({ description: 'With `owner`: the OwnAgent message for `ownerSignature`' }),
+      .describe('With `owner`: the OwnAgent message for `ownerSignature`'),
     asOf,
   })
   .meta({ id: 'RegistrationQuote' })
@@ -121,7 +118,7 @@ export const registration = z
     transactionHash: hashOut,
     transaction: z
       .object({ to: addressOut, data: z.string(), chainId: z.int(), description: z.string() })
-      .meta({ description: 'The relayed call, which the signer could also send directly' }),
+      .describe('The relayed call, which the signer could also send directly'),
     message: z.string(),
     warnings: z.array(z.string()).optional(),
   })

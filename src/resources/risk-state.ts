@@ -27,10 +27,12 @@ export const promotionReadiness = z.object({
   evaluationElapsedSeconds: digits('Seconds on the track so far'),
   meetsEvaluationPeriod: z.boolean(),
   promotionScoreRequired: z.int(),
-  alphaScore: z.int().nullable().meta({
-    description:
+  alphaScore: z
+    .int()
+    .nullable()
+    .describe(
       'Score from 0 to 100 that the contracts compute from the realized results on the track; null if the deployment does not compute it',
-  }),
+    ),
   meetsAlphaScore: z.boolean().nullable(),
   eligible: z.boolean(),
   blockers: z.array(z.string()).meta({
@@ -74,7 +76,7 @@ export const riskFigures = z
     positions: z.object({ opened: z.int(), closed: z.int(), openCount: z.int() }),
     breaches: z
       .object({ drawdown: z.boolean(), dailyLoss: z.boolean() })
-      .meta({ description: 'Advisory: whether a limit is currently breached' }),
+      .describe('Advisory: whether a limit is currently breached'),
     derived: z.object({
       returnBps: bps('Realized and unrealized PnL on the track over the allocation cap'),
       unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
@@ -89,32 +91,27 @@ export const riskFigures = z
         maxUsdc: usdc('Stops buying').nullable(),
         endsAt: unixSeconds('When none of it counts any more').nullable(),
       })
-      .meta({
-        description: 'What fills lost beyond the pool fee and what fair ones cost; `maxUsdc` is null without a bound',
-      }),
+      .describe('What fills lost beyond the pool fee and what fair ones cost; `maxUsdc` is null without a bound'),
     firstLoss: z
       .object({
         lockedShares: digits('Locked vault shares'),
         lockedUsdc: usdc('Their value'),
         requiredUsdc: usdc('Required by the next track').nullable(),
-        bound: z.boolean().meta({ description: 'Whether an open position keeps them locked' }),
+        bound: z.boolean().describe('Whether an open position keeps them locked'),
       })
       .nullable()
-      .meta({
-        description: "The owner's shares that pay realized losses before depositors do",
-      }),
+      .describe("The owner's shares that pay realized losses before depositors do"),
     examination: z
       .object({
-        required: hashOut.meta({ description: 'Hash of its markets, contracts and version' }),
-        certificate: hashOut.nullable().meta({ description: 'The certificate that the owner has claimed' }),
+        required: hashOut.describe('Hash of its markets, contracts and version'),
+        certificate: hashOut.nullable().describe('The certificate that the owner has claimed'),
       })
       .nullable()
-      .meta({ description: 'The examination whose certificate the track requires before it lets agents go' }),
+      .describe('The examination whose certificate the track requires before it lets agents go'),
     promotionReadiness,
-    priceStale: z.boolean().meta({
-      description:
-        'Whether an open position has no fresh price; equity and unrealized PnL then use the last known price',
-    }),
+    priceStale: z
+      .boolean()
+      .describe('Whether an open position has no fresh price; equity and unrealized PnL then use the last known price'),
     staleSymbols: z.array(z.string()),
     asOf,
   })
@@ -124,7 +121,7 @@ export const riskState = riskFigures
   .extend({
     priceSources: z
       .record(z.string(), z.enum(PRICE_SOURCES))
-      .meta({ description: "Who could lie about each held token's price, by symbol" }),
+      .describe("Who could lie about each held token's price, by symbol"),
   })
   .meta({ id: 'RiskState' })
 

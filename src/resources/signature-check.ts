@@ -46,7 +46,7 @@ export const verifyBody = z
     agentId: agentId.optional(),
     exits: exits.optional(),
     signature,
-    signer: address.optional().meta({ description: 'The expected signer; defaults to the signer or owner on chain' }),
+    signer: address.optional().describe('The expected signer; defaults to the signer or owner on chain'),
   })
   .meta({
     get example() {
@@ -56,23 +56,24 @@ export const verifyBody = z
 
 export const verdict = z
   .object({
-    valid: z.boolean().meta({ description: 'Whether the service would relay the message with this signature' }),
-    accepted: z.string().optional().meta({
-      description: 'The signature as it would be relayed: unwrapped, and in the form that the contracts accept',
-    }),
+    valid: z.boolean().describe('Whether the service would relay the message with this signature'),
+    accepted: z
+      .string()
+      .optional()
+      .describe('The signature as it would be relayed: unwrapped, and in the form that the contracts accept'),
     primaryType: z.string(),
-    signer: addressOut.meta({ description: 'The address that must sign' }),
+    signer: addressOut.describe('The address that must sign'),
     recovered: addressOut
       .nullable()
-      .meta({ description: 'The address recovered from the signature over this digest; null if none can be' }),
+      .describe('The address recovered from the signature over this digest; null if none can be'),
     digest: z.string().meta({ description: 'EIP-712 digest of the message', example: `0x${'5f'.repeat(32)}` }),
     mistake: z.string().optional().meta({
       description: 'The common mistake that explains the signature; absent if none of the known ones does',
       example: 'amountNotScaled',
     }),
-    problem: z.string().optional().meta({ description: 'What is wrong with the signature' }),
-    remedy: z.string().optional().meta({ description: 'What to do, if it is not to sign typedData again' }),
-    warnings: z.array(z.string()).meta({ description: 'What else would be rejected: the nonce, the deadline' }),
+    problem: z.string().optional().describe('What is wrong with the signature'),
+    remedy: z.string().optional().describe('What to do, if it is not to sign typedData again'),
+    warnings: z.array(z.string()).describe('What else would be rejected: the nonce, the deadline'),
     typedData,
   })
   .meta({ id: 'SignatureVerdict' })

@@ -10,8 +10,8 @@ export const MAX_POINTS = 1_000
 /** The range and resolution of a time series. */
 export const timeSeriesQuery = z.object({
   interval: z.enum(['1h', '1d']).default('1h').meta({ example: '1d' }),
-  from: unixSecondsIn.optional().meta({ description: 'Start in Unix seconds; default: 167 intervals before `to`' }),
-  to: unixSecondsIn.optional().meta({ description: 'End in Unix seconds; default: now' }),
+  from: unixSecondsIn.optional().describe('Start in Unix seconds; default: 167 intervals before `to`'),
+  to: unixSecondsIn.optional().describe('End in Unix seconds; default: now'),
 })
 
 /** Of an agent also in steps of five minutes; a vault is only known at the ends of hours. */
@@ -34,16 +34,16 @@ export const equityPoint = z
     realizedPnlUsdc: usdc('Realized PnL since registration'),
     unrealizedPnlUsdc: usdc('Mark-to-market PnL of the open positions'),
     drawdownBps: bps('How far the equity is below its peak'),
-    openCount: z.int().meta({ description: 'Open positions' }),
-    priceStale: z.boolean().meta({ description: 'Whether a position was valued at a stale price' }),
+    openCount: z.int().describe('Open positions'),
+    priceStale: z.boolean().describe('Whether a position was valued at a stale price'),
   })
   .meta({ id: 'EquityPoint' })
 
 export const equityHistory = z
   .object({
     agentId: digits('Agent id'),
-    points: z.array(equityPoint).meta({ description: pointsText }),
-    opening: equityPoint.nullable().meta({ description: openingText }),
+    points: z.array(equityPoint).describe(pointsText),
+    opening: equityPoint.nullable().describe(openingText),
     asOf,
     lagBlocks,
   })
@@ -61,6 +61,6 @@ export const worthPoint = z
 
 /** The fields of a response with a share price history. */
 export const sharePrices = {
-  sharePrices: z.array(worthPoint).meta({ description: pointsText }),
-  opening: worthPoint.nullable().meta({ description: openingText }),
+  sharePrices: z.array(worthPoint).describe(pointsText),
+  opening: worthPoint.nullable().describe(openingText),
 }

@@ -24,11 +24,12 @@ export const multiplierOut = (description: string) =>
 
 export const tokenRestriction = z
   .object({
-    kind: z.enum(RESTRICTION_KINDS).meta({
-      description:
+    kind: z
+      .enum(RESTRICTION_KINDS)
+      .describe(
         'tokenPaused, issuerPaused: the issuer paused this token, or all of its tokens. blocked: it blocked `account`, which sales pass. shortOfLedger: the vault holds less than its ledger says, because tokens were burned',
-    }),
-    account: addressOut.meta({ description: 'The token, the blocked account, or the vault' }),
+      ),
+    account: addressOut.describe('The token, the blocked account, or the vault'),
   })
   .meta({
     id: 'TokenRestriction',
@@ -43,34 +44,35 @@ const token = z
     symbol: z.string(),
     name: z.string(),
     address: addressOut,
-    decimals: z.int().meta({ description: "Decimals of the token's amounts" }),
-    vaultIds: z.array(z.string()).meta({ description: 'Slugs of the vaults that allow the token' }),
-    listed: z.boolean().meta({ description: 'Registered in the token registry' }),
-    active: z.boolean().meta({ description: 'Active in the token registry' }),
+    decimals: z.int().describe("Decimals of the token's amounts"),
+    vaultIds: z.array(z.string()).describe('Slugs of the vaults that allow the token'),
+    listed: z.boolean().describe('Registered in the token registry'),
+    active: z.boolean().describe('Active in the token registry'),
     allowedInVault: z
       .boolean()
       .optional()
-      .meta({ description: "Whether the vault's on-chain allowlist has it; only in the token list of a vault" }),
-    kind: z.enum(TOKEN_KINDS).meta({
-      description:
+      .describe("Whether the vault's on-chain allowlist has it; only in the token list of a vault"),
+    kind: z
+      .enum(TOKEN_KINDS)
+      .describe(
         'plain: stands for what it always stood for. scaledUI: stands for `multiplier` shares (ERC-8056). wrapper: holds a rebasing token (ERC-4626)',
-    }),
+      ),
     multiplier: multiplierOut('How many shares one token stands for'),
     pendingMultiplier: multiplierOut('The announced one; null if none is').nullable(),
     effectiveAt: unixSeconds(
       'When the announced change takes effect, or the last one did; null if none is known',
     ).nullable(),
-    sharePriceUsd: z.string().meta({ description: 'priceUsd over multiplier: US dollars for one share' }),
-    tradingSession: z.enum(LISTING_SESSIONS).meta({ description: 'The hours in which its share is priced' }),
+    sharePriceUsd: z.string().describe('priceUsd over multiplier: US dollars for one share'),
+    tradingSession: z.enum(LISTING_SESSIONS).describe('The hours in which its share is priced'),
     issuer: z
       .object({
-        address: addressOut.meta({ description: "The beacon of the token's proxy" }),
-        powers: z.array(z.enum(ISSUER_POWERS)).meta({
-          description: 'What the issuer may do to the token and its holders; timelocked: only after a delay',
-        }),
+        address: addressOut.describe("The beacon of the token's proxy"),
+        powers: z
+          .array(z.enum(ISSUER_POWERS))
+          .describe('What the issuer may do to the token and its holders; timelocked: only after a delay'),
       })
       .nullable()
-      .meta({ description: 'As the token registry describes it; null for a token without one' }),
+      .describe('As the token registry describes it; null for a token without one'),
     price,
     change24hBps,
     market: marketSession,

@@ -20,10 +20,11 @@ import {
 export const trade = z
   .object({
     id: z.string().meta({ description: 'Transaction hash and log index', example: `0x${'5f'.repeat(32)}-3` }),
-    type: z.enum(TRADE_TYPES).meta({
-      description:
+    type: z
+      .enum(TRADE_TYPES)
+      .describe(
         'The sale that closes a position has a positionPnlUsdc. ExitPartlyExecuted and PositionPartlyForceClosed sold what the pool takes; the rest follows. OwnerCloseExecuted: for an owner who closes all',
-    }),
+      ),
     positionId: digits('Position id'),
     symbol: z.string(),
     token: addressOut,
@@ -37,19 +38,21 @@ export const trade = z
       'The sale that closed its position: the PnL of the whole position, which is the sum of its sales',
     ).nullable(),
     exitBps: exitRule.shape.exitBps.nullable(),
-    ruleIndex: z.int().nullable().meta({
-      description: 'Index in exitRules of the rule that fired; of an ExitPartlyExecuted, its index at that time',
-    }),
+    ruleIndex: z
+      .int()
+      .nullable()
+      .describe('Index in exitRules of the rule that fired; of an ExitPartlyExecuted, its index at that time'),
     triggerType: exitRule.shape.triggerType.nullable(),
     triggerBps: exitRule.shape.triggerBps.nullable(),
-    source: z.enum(TRADE_SOURCES).meta({
-      description:
+    source: z
+      .enum(TRADE_SOURCES)
+      .describe(
         'intent: signed by the agent. order: an order was executed. automation: an exit rule fired. operator: force-closed. owner: closed by the owner',
-    }),
+      ),
     note: noteOrNull,
     transactionHash: hashOut,
     blockNumber: digits('Block of the transaction'),
-    logIndex: z.int().meta({ description: 'Index of the event in the block' }),
+    logIndex: z.int().describe('Index of the event in the block'),
     timestamp: unixSeconds('Timestamp of the block'),
   })
   .meta({ id: 'Trade' })
@@ -70,7 +73,7 @@ export const tradeFeed = z
       trade
         .extend({
           agentId: digits('Agent id'),
-          agentName: z.string().meta({ description: 'Written by its owner: untrusted' }),
+          agentName: z.string().describe('Written by its owner: untrusted'),
         })
         .meta({ id: 'FeedTrade' }),
     ),
@@ -89,7 +92,7 @@ export const tradeCursor = z
     ctx.addIssue({ code: 'custom', message: 'is not a nextCursor of a response' })
     return z.NEVER
   })
-  .meta({ description: 'nextCursor of the previous page' })
+  .describe('nextCursor of the previous page')
 
 export const presentTradeCursor = ({ blockNumber, logIndex }: LogPosition): string =>
   btoa(`${blockNumber}-${logIndex}`).replace(/=+$/, '')

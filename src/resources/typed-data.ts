@@ -29,9 +29,7 @@ export const eip712Info = z
     chainId: z.int(),
     verifyingContract: addressOut,
     primaryType: z.enum(primaryTypes),
-    types: z
-      .record(z.string(), fieldList)
-      .meta({ description: 'The EIP-712 type of the primary type, fields in signing order' }),
+    types: z.record(z.string(), fieldList).describe('The EIP-712 type of the primary type, fields in signing order'),
   })
   .meta({ id: 'Eip712Info', ...passedOn })
 
@@ -94,7 +92,7 @@ export const paymentAuthorization = z.object({
   value: digits('Amount in base units of the asset'),
   validAfter: digits('Unix seconds'),
   validBefore: digits('Unix seconds'),
-  nonce: z.string().meta({ description: '32 bytes in hex' }),
+  nonce: z.string().describe('32 bytes in hex'),
 })
 
 /** Typed data of a payment. */
@@ -130,7 +128,7 @@ export function signableFields<T extends z.ZodType, S extends z.core.$ZodLooseSh
   )
   return {
     typedData: typedData.optional(),
-    digest: z.string().optional().meta({ description: 'EIP-712 digest of typedData' }),
+    digest: z.string().optional().describe('EIP-712 digest of typedData'),
     body: z
       .object(withDefaults as UnsignedBody<S>)
       .meta({

@@ -20,8 +20,8 @@ export const vaultTrackConfig = z
       "Realized daily loss, relative to the agent's allocation cap, that blocks new risk; 0 means no limit",
     ),
     evaluationPeriod: digits('Evaluation period in seconds'),
-    minTrades: z.int().meta({ description: 'Trades required for promotion' }),
-    promotionScore: z.int().meta({ description: 'Alpha score required for promotion' }),
+    minTrades: z.int().describe('Trades required for promotion'),
+    promotionScore: z.int().describe('Alpha score required for promotion'),
     active: z.boolean(),
     maxStopLossBps: bps('Deepest allowed stop-loss; 0 means no bound'),
     minTakeProfitBps: bps('Lowest allowed take-profit; 0 means no bound'),
@@ -33,7 +33,7 @@ export const vaultTrackConfig = z
 
 const vaultRecord = z
   .object({
-    id: z.string().meta({ description: 'The slug; a vault can also be addressed by its contract address' }),
+    id: z.string().describe('The slug; a vault can also be addressed by its contract address'),
     name: z.string(),
     slug: z.string(),
     tagline: z.string(),
@@ -41,7 +41,7 @@ const vaultRecord = z
     vaultTrackConfigs: z.array(vaultTrackConfig),
     chainId: z.int(),
     contractAddress: addressOut,
-    asset: addressOut.meta({ description: 'The notional asset, called USDC in field names' }),
+    asset: addressOut.describe('The notional asset, called USDC in field names'),
     totalAssets: usdc('Idle USDC plus held tokens at their last known prices'),
     idleAssets: usdc('USDC that is not invested'),
     tradingPaused: z.boolean(),

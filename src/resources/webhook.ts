@@ -61,9 +61,7 @@ export const webhookQuote = <T extends z.ZodType, S extends z.core.$ZodLooseShap
   z
     .object({
       agentId: digits('Agent id'),
-      signers: z
-        .array(addressOut)
-        .meta({ description: "Who may sign: the agent's owner, and its signer if it is another" }),
+      signers: z.array(addressOut).describe("Who may sign: the agent's owner, and its signer if it is another"),
       eip712: eip712Info,
       serverTime: unixSeconds('The present time'),
       suggestedDeadline: deadlineOut('A deadline ten minutes ahead; at most an hour is accepted'),
@@ -85,7 +83,7 @@ const failure = z
     status: status.optional(),
     problem,
   })
-  .meta({ description: 'The delivery that fails; what follows waits for it. Absent if the last one succeeded' })
+  .describe('The delivery that fails; what follows waits for it. Absent if the last one succeeded')
 
 const lastTest = z.object({
   at: seconds('Time of the test'),
@@ -98,13 +96,13 @@ export const webhook = z
   .object({
     webhookId: z.string().meta({ description: 'Digest of the message that created it', example: EXAMPLE_ID }),
     url: z.string(),
-    eventTypes: z.array(z.string()).meta({ description: EVENT_TYPES }),
-    createdBy: z.enum(['owner', 'signer']).meta({
-      description: 'Who signed its creation; only the owner sees and changes what the owner created',
-    }),
+    eventTypes: z.array(z.string()).describe(EVENT_TYPES),
+    createdBy: z
+      .enum(['owner', 'signer'])
+      .describe('Who signed its creation; only the owner sees and changes what the owner created'),
     createdAt: seconds('Time of creation'),
     state: z.enum(['active', 'disabled', 'deleted']),
-    disabledReason: z.string().optional().meta({ description: 'Why nothing is delivered any more' }),
+    disabledReason: z.string().optional().describe('Why nothing is delivered any more'),
     deliveredThrough: z.string().meta({
       description: 'Id in the event log up to which everything is delivered, also events of other agents',
       example: '1234-5',
@@ -131,5 +129,5 @@ export const webhookReceipt = z
   .meta({ id: 'WebhookReceipt' })
 
 export const webhookList = z
-  .object({ agentId: digits('Agent id'), webhooks: z.array(webhook).meta({ description: 'Oldest first' }) })
+  .object({ agentId: digits('Agent id'), webhooks: z.array(webhook).describe('Oldest first') })
   .meta({ id: 'WebhookList' })
