@@ -1,8 +1,10 @@
 import type { Check, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
+import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
 import { expectedTokens, fillFloor, paperPrice } from '@agent-trading-service/protocol/fill-amounts'
 import { usdcValue } from '@agent-trading-service/protocol/oracle-price'
 import { toShareAmount } from '@agent-trading-service/protocol/price-basis'
+import type { LossAtStop } from '@agent-trading-service/protocol/stop-loss'
 import { preventsPurchase, preventsSale, restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import type { Domain, Message } from '@agent-trading-service/protocol/typed-data'
 import { type Address, formatUnits } from 'viem'
@@ -16,14 +18,16 @@ import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { GasTerms } from '../executor/object.ts'
 import { requestingAgent } from '../executor/requester.ts'
+import { presentAllocation } from '../resources/allocation.ts'
 import { presentCheck } from '../resources/intent-quote.ts'
 import { marketTexts, ORACLE_DECIMALS, presentMarketSession, presentPrice } from '../resources/price.ts'
-import { presentAsOf } from '../resources/primitives.ts'
+import { humanUsdc, presentAsOf } from '../resources/primitives.ts'
 import { presentMultiplier } from '../resources/token.ts'
 import { presentEip712, presentTypedData } from '../resources/typed-data.ts'
 import { presentTradePolicy } from '../resources/vault.ts'
 import { readGasTerms } from './intake.ts'
 import { type MessageKindName, messageKinds, type SignerPrimaryType } from './message-kinds.ts'
+import { presentLossAtStop } from './stop-loss.ts'
 
 type QuoteFacts<P extends SignerPrimaryType, B> = {
   agentId: bigint
@@ -226,11 +230,45 @@ const priceUsd = ({ quote }: TokenTerms) => formatUnits(quote.price, ORACLE_DECI
 /** Returns how far a fill is below the oracle value, in basis points. */
 const priceImpactBps = (fair: bigint, filled: bigint) => (fair === 0n ? 0 : Number(((fair - filled) * BPS) / fair))
 
+type Purchase = { usdcAmount: bigint | undefined; minTokenOut: bigint; maxSlippageBps: number }
+
+/**
+ * Returns the fields that only quotes of purchases have. `loss` is what the stop-losses of the resulting position would
+ * lose.
+ */
+export function presentPurchase(
+  terms: TradingTerms,
+  purchase: Purchase,
+  {
+    checks,
+    loss,
+    capitalMode,
+  }: { checks: readonly Check[]; loss: LossAtStop | undefined; capitalMode: number | undefined },
+) {
+  const { allocation, extension, token } = terms
+  const { usdcAmount, minTokenOut, maxSlippageBps } = purchase
+  const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, purchase)
+  const estimate =
+    token && usdcAmount !== undefined ? estimatePurchase(token, { usdcAmount, maxSlippageBps }, capitalMode) : undefined
+  return {
+    allocation: presentAllocation({
+      ...allocation,
+      effectiveCap: extension?.effectiveCap,
+      capitalMode: extension?.capitalMode,
+    }),
+    maxUsdcAmount: `${maxUsdcAmount}`,
+    maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
+    assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
+    ...(estimate && { estimate }),
+    ...(loss && presentLossAtStop(loss)),
+  }
+}
+
 /**
  * Returns what an open or add of a USDC amount (base units) would buy: the venue's quote, or the oracle value on chains
  * without a quoter. Undefined if the token has no price or the venue cannot fill the amount.
  */
-export function estimatePurchase(
+function estimatePurchase(
   token: TokenTerms,
   { usdcAmount, maxSlippageBps }: { usdcAmount: bigint; maxSlippageBps: number },
   capitalMode: number | undefined,

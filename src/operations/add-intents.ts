@@ -1,4 +1,3 @@
-import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
 import { pendingRules } from '@agent-trading-service/protocol/position'
 import { addChecks } from '@agent-trading-service/protocol/router-checks'
 import { addStopDistanceChecks, lossAtStop } from '@agent-trading-service/protocol/stop-loss'
@@ -8,11 +7,9 @@ import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getPositionTerms } from '../chain/read-intent-terms.ts'
 import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
-import { lossWarnings, presentLossAtStop, purchaseAmount } from '../intents/stop-loss.ts'
+import { lossWarnings, purchaseAmount } from '../intents/stop-loss.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
-import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
-import { agentParams } from '../resources/agent.ts'
-import { presentAllocation } from '../resources/allocation.ts'
+import { presentPurchase, presentQuote } from '../intents/trade-quote.ts'
 import { addIntentBody, positionQuery, purchaseQuery, withNote } from '../resources/intent-input.ts'
 import { addIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
@@ -33,7 +30,6 @@ export const getAddIntentQuote = defineOperation(
     summary: 'Get a quote for adding to a position',
     description:
       'Returns what the next AddToPosition intent must match, every rule the router will apply, and the largest amount that passes now. With `usdcAmount`, also returns the typed data to sign, its digest, an estimate and the body to post.',
-    params: agentParams,
     query: z.object({ ...positionQuery, ...purchaseQuery }),
     output: addIntentQuote,
   },
@@ -64,11 +60,6 @@ export const getAddIntentQuote = defineOperation(
             usdcCostBasis: position.usdcCostBasis + amount,
             exits: pendingRules(position),
           })
-    const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
-    const estimate =
-      amount === undefined
-        ? undefined
-        : estimatePurchase(token, { usdcAmount: amount, maxSlippageBps }, position.capitalMode)
     const { exitRules: _, pendingRules: __, ...withoutLadder } = presentPosition(position, token.symbol)
     return {
       ...(await presentQuote(context, block, {
@@ -88,16 +79,7 @@ export const getAddIntentQuote = defineOperation(
         missing: ['usdcAmount'],
       })),
       positionId: `${positionId}`,
-      allocation: presentAllocation({
-        ...terms.allocation,
-        effectiveCap: terms.extension?.effectiveCap,
-        capitalMode: terms.extension?.capitalMode,
-      }),
-      maxUsdcAmount: `${maxUsdcAmount}`,
-      maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
-      assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
-      ...(estimate && { estimate }),
-      ...(loss && presentLossAtStop(loss)),
+      ...presentPurchase(terms, intent, { checks, loss, capitalMode: position.capitalMode }),
       position: withoutLadder,
     }
   },
@@ -117,7 +99,6 @@ export const submitAddIntent = defineOperation(
     summary: 'Add to a position',
     description:
       "Verifies an AddToPosition message signed by the agent's signer and relays it. The entry price becomes the average by cost; the ladder stays as it is.",
-    params: agentParams,
     body: withNote(addIntentBody),
     status: 201,
     output: intentReceipt,

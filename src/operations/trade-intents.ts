@@ -1,4 +1,3 @@
-import { computeMaxUsdcAmount } from '@agent-trading-service/protocol/compute-max-usdc-amount'
 import { defaultLadder } from '@agent-trading-service/protocol/exit-ladder-validation'
 import { openChecks } from '@agent-trading-service/protocol/router-checks'
 import { lossAtStop, stopDistanceChecks } from '@agent-trading-service/protocol/stop-loss'
@@ -10,11 +9,10 @@ import { getTerms } from '../chain/read-intent-terms.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
-import { lossWarnings, presentLossAtStop, purchaseAmount, stopRefusal } from '../intents/stop-loss.ts'
+import { lossWarnings, purchaseAmount, stopRefusal } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
-import { estimatePurchase, presentQuote } from '../intents/trade-quote.ts'
-import { agentParams } from '../resources/agent.ts'
-import { presentAllocation, presentRiskBounds } from '../resources/allocation.ts'
+import { presentPurchase, presentQuote } from '../intents/trade-quote.ts'
+import { presentRiskBounds } from '../resources/allocation.ts'
 import {
   ladderQuery,
   presentExitBounds,
@@ -42,7 +40,6 @@ export const getTradeIntentQuote = defineOperation(
     summary: 'Get a quote for opening a position',
     description:
       'Returns what the next OpenPosition intent must match, every rule the router will apply, and the largest amount that passes now. With `symbol` and `usdcAmount`, also returns the typed data to sign, its digest, an estimate and the body to post.',
-    params: agentParams,
     query: z.object({
       symbol: symbol.optional(),
       ...purchaseQuery,
@@ -68,12 +65,7 @@ export const getTradeIntentQuote = defineOperation(
     const checks = [...(purchase ? stopDistanceChecks(terms, purchase) : []), ...openChecks(terms, intent)]
     const loss =
       amount === undefined ? undefined : lossAtStop(terms, { usdcCostBasis: amount, maxSlippageBps, exits: ladder })
-    const maxUsdcAmount = computeMaxUsdcAmount(terms, checks, intent)
     const symbolOf = await symbolsOf(trading, terms.vault.allowedTokens)
-    const estimate =
-      terms.token && amount !== undefined
-        ? estimatePurchase(terms.token, { usdcAmount: amount, maxSlippageBps }, terms.extension?.capitalMode)
-        : undefined
     return {
       ...(await presentQuote(context, block, {
         agentId,
@@ -107,23 +99,14 @@ export const getTradeIntentQuote = defineOperation(
         warnings: loss ? lossWarnings(loss) : [],
         missing: [...(symbol === undefined ? ['symbol'] : []), ...(usdcAmount === undefined ? ['usdcAmount'] : [])],
       })),
+      ...presentPurchase(terms, intent, { checks, loss, capitalMode: terms.extension?.capitalMode }),
       vault: agent.vault,
-      allocation: presentAllocation({
-        ...terms.allocation,
-        effectiveCap: terms.extension?.effectiveCap,
-        capitalMode: terms.extension?.capitalMode,
-      }),
       allowedSymbols: terms.vault.allowedTokens.map(symbolOf),
       trackId: agent.track,
       exitBounds: presentExitBounds(trackConfig),
       accountRiskBounds: presentRiskBounds(trackConfig),
       dailyRealizedPnlUsdc: `${terms.dailyRealizedPnlUsdc}`,
       defaultExit: defaultLadder(trackConfig).map(presentExitRule),
-      maxUsdcAmount: `${maxUsdcAmount}`,
-      maxUsdcAmountHuman: humanUsdc(maxUsdcAmount),
-      assumed: { minTokenOut: `${minTokenOut}`, maxSlippageBps },
-      ...(estimate && { estimate }),
-      ...(loss && presentLossAtStop(loss)),
       ...(token && { token }),
     }
   },
@@ -144,7 +127,6 @@ export const submitTradeIntent = defineOperation(
     summary: 'Open a position',
     description:
       "Verifies an OpenPosition message signed by the agent's signer and relays it. Responds once the transaction is mined. Posting the identical body again returns the same receipt and never trades twice.",
-    params: agentParams,
     body: withNote(openIntentBody),
     status: 201,
     output: intentReceipt,

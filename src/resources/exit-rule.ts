@@ -12,6 +12,7 @@ import {
 import type { ExitBounds } from '@agent-trading-service/protocol/vault-track-config'
 import { z } from 'zod'
 import { malformed } from '../errors/refuse.ts'
+import { present } from './present.ts'
 import { bps } from './primitives.ts'
 
 const MAX_EXIT_BPS = 10_000
@@ -40,7 +41,7 @@ const exitRuleInput = z
       .int()
       .refine(value => value !== 0, 'must not be zero: negative is a StopLoss, positive a TakeProfit')
       .describe('Distance from the entry price; bps: negative StopLoss, positive TakeProfit'),
-    exitBps: z.int().min(1).max(MAX_EXIT_BPS).describe('Share of the remaining tokens to sell; basis points'),
+    exitBps: exitRule.shape.exitBps,
   })
   .refine(
     ({ triggerType, triggerBps }) => triggerType === undefined || (triggerType === 'StopLoss') === triggerBps < 0,
@@ -156,10 +157,4 @@ export const exitBounds = z
   })
   .meta({ id: 'ExitBounds' })
 
-export const presentExitBounds = (bounds: ExitBounds): z.input<typeof exitBounds> => ({
-  maxStopLossBps: Number(bounds.maxStopLossBps),
-  minTakeProfitBps: Number(bounds.minTakeProfitBps),
-  maxTakeProfitBps: Number(bounds.maxTakeProfitBps),
-  requireStopLoss: bounds.requireStopLoss,
-  requireTakeProfit: bounds.requireTakeProfit,
-})
+export const presentExitBounds = (bounds: ExitBounds): z.input<typeof exitBounds> => present(exitBounds, bounds)

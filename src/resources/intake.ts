@@ -1,5 +1,6 @@
 import { type IntakeClosure, type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 import { z } from 'zod'
+import { present } from './present.ts'
 import { unixSeconds } from './primitives.ts'
 
 const kinds = Object.keys(intakeKinds) as [IntakeKind, ...IntakeKind[]]
@@ -35,11 +36,7 @@ export const intakeChange = z.object(
   ) as Record<IntakeKind, z.ZodOptional<z.ZodObject<{ open: z.ZodBoolean; reason: z.ZodOptional<z.ZodString> }>>>,
 )
 
-export const presentClosure = ({ kind, reason, since }: IntakeClosure): z.input<typeof intakeClosure> => ({
-  kind,
-  reason,
-  since: `${since}`,
-})
+export const presentClosure = (closure: IntakeClosure): z.input<typeof intakeClosure> => present(intakeClosure, closure)
 
 export function presentIntake(closures: readonly IntakeClosure[]): z.input<typeof intakeState> {
   return {

@@ -5,6 +5,7 @@ import { accountRiskBounds, allocation } from './allocation.ts'
 import { exitBounds, exitRule } from './exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from './intent-input.ts'
 import { agentPosition } from './position.ts'
+import { present } from './present.ts'
 import { marketSession, price } from './price.ts'
 import { addressOut, amount, asOf, bps, deadlineOut, digits, unixSeconds, usdc } from './primitives.ts'
 import { eip712Info, signableFields, typedDataSchemas } from './typed-data.ts'
@@ -33,21 +34,16 @@ export const check = z
   })
   .meta({ id: 'Check', description: "A rule of the router; stopDistance, gasBudget and intake are the service's" })
 
-export function presentCheck({ rule, code, pass, limit, used, after, problem }: Check): z.input<typeof check> {
-  return {
-    rule,
-    code,
-    pass,
-    limit: textOrNull(limit ?? problem?.limit),
-    used: textOrNull(used ?? problem?.given),
-    after: textOrNull(after),
-    ...(problem && { problem: problem.problem }),
-    ...(problem?.ruleIndex !== undefined && { ruleIndex: problem.ruleIndex }),
-    ...(!pass && { remedy: remedyOf(code) }),
-  }
-}
-
-const textOrNull = (value: bigint | string | undefined) => (value === undefined ? null : `${value}`)
+export const presentCheck = ({ problem, ...checked }: Check): z.input<typeof check> =>
+  present(check, {
+    ...checked,
+    limit: checked.limit ?? problem?.limit,
+    used: checked.used ?? problem?.given,
+    after: checked.after,
+    problem: problem?.problem,
+    ruleIndex: problem?.ruleIndex,
+    remedy: checked.pass ? undefined : remedyOf(checked.code),
+  })
 
 const estimate = z
   .object({

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { SignedTrade } from '../chain/signed-trade.ts'
 import { describedCalls } from './described-call.ts'
 import { exitRule, presentExitRule } from './exit-rule.ts'
+import { present } from './present.ts'
 import {
   addressOut,
   amount,
@@ -79,18 +80,8 @@ const signedTrade = z
   .meta({ id: 'SignedTrade' })
 
 /** Presents what the signer of a trade asked for. */
-export const presentSignedTrade = (
-  { positionId, usdcAmount, minTokenOut, maxSlippageBps, exitBps, exits }: SignedTrade,
-  symbol: string | undefined,
-): z.input<typeof signedTrade> => ({
-  ...(symbol !== undefined && { symbol }),
-  ...(positionId !== undefined && { positionId: `${positionId}` }),
-  ...(usdcAmount !== undefined && { usdcAmount: `${usdcAmount}` }),
-  ...(minTokenOut !== undefined && { minTokenOut: `${minTokenOut}` }),
-  ...(maxSlippageBps !== undefined && { maxSlippageBps }),
-  ...(exitBps !== undefined && { exitBps }),
-  ...(exits !== undefined && { exits: exits.map(presentExitRule) }),
-})
+export const presentSignedTrade = (trade: SignedTrade, symbol: string | undefined): z.input<typeof signedTrade> =>
+  present(signedTrade, { ...trade, symbol, exits: trade.exits?.map(presentExitRule) })
 
 /** What an executed trade intent did. It is the same in every response about the intent. */
 const tradeResult = {

@@ -3,6 +3,7 @@ import { type NamedVault, onChainName, vaultSlug } from '@agent-trading-service/
 import { z } from 'zod'
 import type { Vault } from '../chain/read-vaults-and-tokens.ts'
 import { nameOf, TRACKS } from './agent.ts'
+import { exitBounds } from './exit-rule.ts'
 import { present } from './present.ts'
 import { addressOut, asOf, bps, digits, usdc } from './primitives.ts'
 
@@ -23,11 +24,7 @@ export const vaultTrackConfig = z
     minTrades: z.int().describe('Trades required for promotion'),
     promotionScore: z.int().describe('Alpha score required for promotion'),
     active: z.boolean(),
-    maxStopLossBps: bps('Deepest allowed stop-loss; 0 means no bound'),
-    minTakeProfitBps: bps('Lowest allowed take-profit; 0 means no bound'),
-    maxTakeProfitBps: bps('Highest allowed take-profit; 0 means no bound'),
-    requireStopLoss: z.boolean(),
-    requireTakeProfit: z.boolean(),
+    ...exitBounds.shape,
   })
   .meta({ id: 'VaultTrackConfig', description: 'Risk policy of one track in one vault' })
 
