@@ -5,7 +5,6 @@ import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
-import { agentParams } from '../resources/agent.ts'
 import { addressOut, asOf, bps, digits, lagBlocks, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 import { CAPITALS, capitalModeOf } from './leaderboard.ts'
@@ -92,7 +91,6 @@ export const getAgentStats = defineOperation(
     summary: 'Get trading statistics',
     description:
       "Returns what an agent's trades in the present UTC day, week (from Monday), month, or in all time amount to, for one kind of capital. Every figure follows from the logs of the chain up to the block of `asOf`, in integers rounded towards zero: returns, drawdown and ratios as on the leaderboard, positions and costs from the trades. docs/statistics.md has the formulas; `ats verify stats` recomputes them.",
-    params: agentParams,
     query: z.object({
       period: z.enum(PERIODS).default('all').meta({
         description: 'UTC day, week from Monday, calendar month, or all time',

@@ -5,7 +5,6 @@ import { vaultAddress } from '../chain/find-vault.ts'
 import type { HistoryContext } from '../history/client.ts'
 import {
   agentList,
-  agentParams,
   agentQuery,
   agentResponse,
   listedAgent,
@@ -58,7 +57,6 @@ export const getAgent = defineOperation(
     tag: 'Agents',
     summary: 'Get an agent',
     description: "Returns the agent's record in the registry: owner, signer, vault, track and status.",
-    params: agentParams,
     cache: 'isolate',
     output: agentResponse,
     errors: [404, 502],

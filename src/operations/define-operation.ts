@@ -16,9 +16,33 @@ import { hasReached, untilReached } from '../chain/read-current.ts'
 import { keccak256 } from '../crypto/keccak256.ts'
 import type { EventFilter } from '../live/event.ts'
 import { invalidRequest } from '../resources/invalid-request.ts'
+import { orderId } from '../resources/order.ts'
+import { agentId, positionId } from '../resources/primitives.ts'
+import { webhookId } from '../resources/webhook.ts'
 import type { EndpointDefinition, OperationDefinition } from './operation-definition.ts'
 
-type FlatInput<P, Q, B> = (P extends z.ZodObject ? z.output<P> : unknown) &
+/** The parameters of paths, by the names that a path has in braces. An operation with others gives `params`. */
+const pathParams = { agentId, positionId, orderId, webhookId }
+type PathParams = typeof pathParams
+
+type NamesIn<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+type OutputOfPath<Path extends string> = {
+  [Name in NamesIn<Path> & keyof PathParams]: z.output<PathParams[Name]>
+}
+
+const paramsByNames = new Map<string, z.ZodObject>()
+
+/** Returns the schema of the parameters that a path names; undefined if it names none. */
+function paramsOf(path: string): z.ZodObject | undefined {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as keyof PathParams)
+  if (names.length === 0) return undefined
+  const params =
+    paramsByNames.get(`${names}`) ?? z.object(Object.fromEntries(names.map(name => [name, pathParams[name]])))
+  paramsByNames.set(`${names}`, params)
+  return params
+}
+
+type FlatInput<P, Q, B, Path extends string> = ([P] extends [z.ZodObject] ? z.output<P> : OutputOfPath<Path>) &
   (Q extends z.ZodObject ? z.output<Q> : unknown) &
   (B extends z.ZodObject ? z.output<B> : unknown)
 
@@ -37,15 +61,17 @@ export function defineOperation<
   const B extends z.ZodObject | undefined,
   O extends z.ZodType,
   const Id extends string,
+  const Path extends `/${string}`,
   Part = ChainContext,
 >(
-  definition: OperationDefinition<P, Q, B, O> & { id: Id },
-  run: (context: Part, input: FlatInput<P, Q, B>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
+  definition: OperationDefinition<P, Q, B, O> & { id: Id; path: Path },
+  run: (context: Part, input: FlatInput<P, Q, B, Path>, call: Call) => Promise<z.input<O> | OperationReply<z.input<O>>>,
 ) {
-  type Input = FlatInput<P, Q, B>
+  type Input = FlatInput<P, Q, B, Path>
   type Run = (context: Serving<Part>, input: Input, call: Call) => ReturnType<typeof run>
+  const params: z.ZodObject | undefined = definition.params ?? paramsOf(definition.path)
   const input = z.strictObject({
-    ...definition.params?.shape,
+    ...params?.shape,
     ...definition.query?.shape,
     ...definition.body?.shape,
   })
@@ -89,7 +115,9 @@ export function defineOperation<
     if (isRead)
       return respondInTime(call, runUnbounded(context, given, call) as Promise<object>) as ReturnType<typeof run>
     // A note is not signed, so a body with another one is the same.
-    const bodyHash = bytesToHex(keccak256(stringToBytes(keyOf({ ...(given as object), note: undefined } as Input))))
+    const bodyHash = bytesToHex(
+      keccak256(stringToBytes(keyOf({ ...(given as object), note: undefined } as object as Input))),
+    )
     return submitInTime(
       call,
       { submissionTimeoutMs: context.config.submissionTimeoutMs, bodyHash },
@@ -99,6 +127,7 @@ export function defineOperation<
   return {
     ...definition,
     kind: 'json',
+    params,
     method,
     cache,
     status,

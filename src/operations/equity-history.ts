@@ -4,7 +4,6 @@ import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
-import { agentParams } from '../resources/agent.ts'
 import { invalidField } from '../resources/invalid-request.ts'
 import { present } from '../resources/present.ts'
 import { presentAsOf } from '../resources/primitives.ts'
@@ -31,7 +30,6 @@ export const getEquityHistory = defineOperation(
     summary: 'Get equity over time',
     description:
       'Returns equity, PnL and drawdown at the end of each 5 minutes, hour or day (UTC) from the registration on, computed from trades, caps and posted prices. The last point is at the newest block and equals the risk state of that block. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the points as CSV.',
-    params: agentParams,
     query: equityQuery,
     csv: 'points',
     output: equityHistory,

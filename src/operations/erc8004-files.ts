@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { getAgents, isLinked, getAgent as readAgent, readIdentityRegistry } from '../chain/agents.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
-import { agentParams } from '../resources/agent.ts'
 import {
   feedbackFile,
   presentRegistration,
@@ -27,7 +26,6 @@ export const getAgentRegistrationFile = defineOperation(
     summary: 'Get the ERC-8004 registration file of an agent',
     description:
       'Returns a registration file (registration-v1) that an ERC-8004 identity can name as its agentURI, and an agent as its metadataURI. `registrations` has the linked identity while the owner of the agent holds it.',
-    params: agentParams,
     output: registrationFile,
     errors: [404, 502],
   },

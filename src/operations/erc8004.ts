@@ -10,7 +10,7 @@ import { requestingAgent } from '../executor/requester.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { submissionWarnings } from '../intents/intake.ts'
 import { relaySignedBody, repeatingAgent } from '../intents/relay-signed-body.ts'
-import { agentParams, agentRecord, presentAgent } from '../resources/agent.ts'
+import { agentRecord, presentAgent } from '../resources/agent.ts'
 import {
   addressOut,
   asOf,
@@ -42,7 +42,6 @@ export const getERC8004LinkQuote = defineOperation(
     summary: 'Get a quote for linking an ERC-8004 identity',
     description:
       "Returns what the owner's LinkERC8004 message must match. With `erc8004AgentId`, also returns the typed data to sign, its digest and the body to post.",
-    params: agentParams,
     query: z.object({ erc8004AgentId: erc8004AgentId.optional(), deadline: deadline.optional() }),
     output: z
       .object({
@@ -101,7 +100,6 @@ export const linkERC8004 = defineOperation(
     summary: 'Link an agent to an ERC-8004 identity',
     description:
       "Verifies a LinkERC8004 message signed by the agent's owner, who must hold the identity token, and relays it. Posting the identical body again responds 200 with the same result.",
-    params: agentParams,
     body: submission,
     status: 201,
     replay: 200,

@@ -15,7 +15,6 @@ import { quoteDeadline } from '../intents/deadline.ts'
 import { lossWarnings, presentLossAtStop } from '../intents/stop-loss.ts'
 import { assertLadderShape, relayTradeIntent } from '../intents/trade-intent.ts'
 import { presentQuote } from '../intents/trade-quote.ts'
-import { agentParams } from '../resources/agent.ts'
 import {
   ladderQuery,
   presentExitBounds,
@@ -43,7 +42,6 @@ export const getExitLadderIntentQuote = defineOperation(
     summary: 'Get a quote for changing the exit ladder of a position',
     description:
       'Returns what the next UpdateExitLadder intent must match, the current rules and the bounds of new ones. With `exits`, also returns the typed data to sign, its digest and the body to post.',
-    params: agentParams,
     query: z.object({ ...positionQuery, ...ladderQuery, deadline: deadline.optional() }),
     output: exitLadderQuote,
   },
@@ -105,7 +103,6 @@ export const submitExitLadderIntent = defineOperation(
     summary: 'Replace the pending exit rules of a position',
     description:
       "Verifies an UpdateExitLadder message signed by the agent's signer and relays it. The new rules replace the pending ones; rules that have fired stay.",
-    params: agentParams,
     body: withNote(exitLadderBody),
     status: 201,
     output: intentReceipt,

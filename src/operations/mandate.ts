@@ -4,7 +4,6 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { tokenBySymbol } from '../chain/token-symbols.ts'
 import type { Context } from '../context.ts'
 import { quoteOwnerMessage, readAgentControl, relayOwnerMessage } from '../intents/owner-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { agentControl, mandateFields, mandateQuery, modeNumber } from '../resources/mandate.ts'
 import { ownerMessageQuote, ownerMessageReceipt } from '../resources/owner-message.ts'
@@ -26,7 +25,6 @@ export const getMandate = defineOperation(
     summary: 'Get the mandate of an agent',
     description:
       'Returns who controls the agent and what its owner lets it do. A mandate only narrows: the rules of the track and of the trade policy hold besides it.',
-    params: agentParams,
     output: agentControl,
   },
   (context, { agentId }) => readAgentControl(context, agentId),
@@ -89,7 +87,6 @@ export const setMandate = defineOperation(
     summary: 'Set the mandate of an agent',
     description:
       "Verifies a SetMandate message signed by the agent's owner and relays it. It replaces the whole mandate: a limit that is left out is no limit. A mandate in mode `trade` also ends a close all. The owner pays no gas.",
-    params: agentParams,
     body: submission,
     output: ownerMessageReceipt,
     errors: [404, 409, 502, 503],

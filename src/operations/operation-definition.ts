@@ -102,6 +102,7 @@ export type EndpointDefinition<
   tag: Tag
   summary: string
   description: string
+  /** The parameters of the path, unless they are those that `defineOperation` knows by name. */
   params?: P
   query?: Q
   /** The error statuses, without the ones that `errorStatuses` adds; 404, 502 and 503 unless they are given. */

@@ -8,7 +8,6 @@ import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import type { MigrationState } from '../history/store.ts'
 import { logEvent } from '../log.ts'
-import { agentParams } from '../resources/agent.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
 import { address, addressOut, digits } from '../resources/primitives.ts'
 import { webhookList } from '../resources/webhook.ts'
@@ -229,7 +228,6 @@ export const getWebhooksOfAgent = defineOperation(
     summary: 'Show the webhooks of an agent',
     description:
       "Returns all webhooks of an agent, without secrets: where they post, and which fail. Requires the operator's secret as a bearer token.",
-    params: agentParams,
     output: webhookList,
     errors: [401, 503],
   },
@@ -248,7 +246,6 @@ export const freeWebhooks = defineOperation(
     summary: 'Free the places that the webhooks of an agent take',
     description:
       "Disables the active webhooks of an agent with a reason that its owner reads, and returns all of its webhooks. The owner can enable one again, and more if there are places. Requires the operator's secret as a bearer token.",
-    params: agentParams,
     body: z.object({
       reason: z
         .string()

@@ -11,23 +11,12 @@ import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { placeOrder, cancelOrder as relayCancellation } from '../intents/order.ts'
 import { quoteOrder } from '../intents/order-quote.ts'
-import { agentParams } from '../resources/agent.ts'
 import { withNote } from '../resources/intent-input.ts'
-import {
-  endReasonOf,
-  orderId,
-  orderList,
-  orderQuote,
-  orderReceipt,
-  orderResponse,
-  presentOrder,
-} from '../resources/order.ts'
+import { endReasonOf, orderList, orderQuote, orderReceipt, orderResponse, presentOrder } from '../resources/order.ts'
 import { cancellationBody, orderBody, orderQuery, toOrder } from '../resources/order-input.ts'
-import { agentId, pageLimit, presentAsOf } from '../resources/primitives.ts'
+import { pageLimit, presentAsOf } from '../resources/primitives.ts'
 import { presentTradeCursor, tradeCursor } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
-
-const orderParams = z.object({ agentId, orderId })
 
 export const getOrderQuote = defineOperation(
   {
@@ -42,7 +31,6 @@ export const getOrderQuote = defineOperation(
     summary: 'Get a quote for an order',
     description:
       'Returns the typed data of an order, its id, the body to post, the rules for placing it, and what the router would say of its next part now (`executionChecks`). With type `cancel`, returns those of the cancellation of `orderId`.',
-    params: agentParams,
     query: orderQuery,
     output: orderQuote,
   },
@@ -63,7 +51,6 @@ export const submitOrder = defineOperation(
     summary: 'Place an order',
     description:
       "Verifies a PlaceOrder message signed by the agent's signer and relays it. From then on the order is on chain. When it is due, each part passes exactly what a signed intent of that moment passes; a part that is refused waits, and the order says why.",
-    params: agentParams,
     body: withNote(orderBody),
     status: 201,
     output: orderReceipt,
@@ -86,7 +73,6 @@ export const cancelOrder = defineOperation(
     summary: 'Cancel an order',
     description:
       "Verifies a CancelOrder message signed by the agent's signer and relays it. Once it is mined, no later block executes the order.",
-    params: orderParams,
     body: cancellationBody,
     status: 201,
     output: orderReceipt,
@@ -107,7 +93,6 @@ export const listOrders = defineOperation(
     summary: 'List orders',
     description:
       'Returns the orders of an agent, newest first: those that wait, those that have ended, or both. Complete up to the block of `asOf`.',
-    params: agentParams,
     query: z.object({
       state: z
         .enum(['open', 'past'])
@@ -149,7 +134,6 @@ export const getOrder = defineOperation(
     summary: 'Get an order',
     description:
       'Returns an order: its terms, state, what it waits for, the distance to its trigger, the peak of a trailing stop, the next part, its executions, and the reason of the last refusal.',
-    params: orderParams,
     output: orderResponse,
   },
   async (context: Context, { agentId, orderId }) => {

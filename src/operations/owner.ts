@@ -8,7 +8,7 @@ import type { HistoryContext } from '../history/client.ts'
 import { OWNER_EVENTS } from '../history/tables/events.ts'
 import { newSignerWarnings, ownerOf, quoteOwnerMessage, relayOwnerMessage } from '../intents/owner-message.ts'
 import { presentOwnerEvent } from '../live/present-owner-event.ts'
-import { agentParams, listedAgent, ownerParams, presentListed } from '../resources/agent.ts'
+import { listedAgent, ownerParams, presentListed } from '../resources/agent.ts'
 import { signedFields } from '../resources/intent-input.ts'
 import { mandate } from '../resources/mandate.ts'
 import { newSigner, ownerMessageQuote } from '../resources/owner-message.ts'
@@ -183,7 +183,6 @@ export const listOwnerEvents = defineOperation(
     summary: 'List what the owner of an agent has changed',
     description:
       'Returns the changes of the mandate, the signer and the owner, and stops and cancellations, newest first, as `mandate` events of the stream show them, up to the block that the index has reached. A page looks through the 500 newest events of the agent, so it may be short and still have a next one.',
-    params: agentParams,
     query: z.object({ limit: pageLimit, cursor: tradeCursor.optional() }),
     output: z
       .object({ agentId: digits('Agent id'), events: z.array(ownerEvent), nextCursor, asOf, lagBlocks })

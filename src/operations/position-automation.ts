@@ -10,18 +10,7 @@ import { DEFERRALS, type Evaluation, type ExitOutcome } from '../keeper/position
 import type { PositionReport } from '../keeper/position-report.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
 import { marketSession, ORACLE_DECIMALS, presentMarketSession, presentPrice, price } from '../resources/price.ts'
-import {
-  agentId,
-  amount,
-  asOf,
-  bps,
-  digits,
-  hashOut,
-  positionId,
-  presentAsOf,
-  unixSeconds,
-  usdc,
-} from '../resources/primitives.ts'
+import { amount, asOf, bps, digits, hashOut, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
 import { presentRestriction, tokenRestriction } from '../resources/token.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -123,7 +112,6 @@ export const getPositionAutomation = defineOperation(
     summary: 'Get the exit automation of a position',
     description:
       "Returns, for each pending exit rule, the trigger price, the distance to it, and what the rule would sell for at least; and what the keeper, which fires exits, last saw and did. While the agent's owner closes all positions, `ownerClose` says since when and the floor of the sale, and `lastOutcome` why the position is not sold yet.",
-    params: z.object({ agentId, positionId }),
     output: automation,
   },
   async ({ trading, keeper }: Pick<Context, 'keeper' | 'trading'>, { agentId, positionId }) => {

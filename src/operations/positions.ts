@@ -12,7 +12,6 @@ import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { undefinedIfUnavailable } from '../history/read-snapshot.ts'
 import type { ClosedPositionQuery } from '../history/read-trades.ts'
-import { agentParams } from '../resources/agent.ts'
 import {
   closedCursor,
   closedPositionList,
@@ -21,7 +20,7 @@ import {
   presentClosedCursor,
   presentPosition,
 } from '../resources/position.ts'
-import { agentId, pageLimit, positionId, presentAsOf } from '../resources/primitives.ts'
+import { pageLimit, presentAsOf } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
 export const listPositions = defineOperation(
@@ -43,7 +42,6 @@ export const listPositions = defineOperation(
     tag: 'Positions',
     summary: 'List open positions',
     description: "Returns an agent's open positions with their exit ladders and mark-to-market PnL.",
-    params: agentParams,
     cache: 'etag',
     output: positionList,
   },
@@ -70,7 +68,6 @@ export const listClosedPositions = defineOperation(
     summary: 'List closed positions',
     description:
       "Returns an agent's closed positions, newest first by id. While the index is being built, only the newest positions of all agents are scanned; `window` tells how many.",
-    params: agentParams,
     query: z.object({
       limit: pageLimit.describe('Maximum number of positions'),
       cursor: closedCursor.optional(),
@@ -126,7 +123,6 @@ export const getPosition = defineOperation(
     tag: 'Positions',
     summary: 'Get a position',
     description: 'Returns an open or closed position with its exit ladder and its realized and unrealized PnL.',
-    params: z.object({ agentId, positionId }),
     cache: 'etag',
     output: positionResponse,
   },

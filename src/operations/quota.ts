@@ -3,7 +3,6 @@ import { getAgent } from '../chain/agents.ts'
 import type { Context } from '../context.ts'
 import type { GasQuota as ExecutorGasQuota } from '../executor/gas-budgets.ts'
 import { requestingAgent } from '../executor/requester.ts'
-import { agentParams } from '../resources/agent.ts'
 import { addressOut, digits } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -47,7 +46,6 @@ export const getGasQuota = defineOperation(
     summary: 'Get the gas quota of an agent',
     description:
       'The service pays for the gas of intents, within budgets per minute and per hour for an agent, and per day for all agents. An intent that finds no room in one of them is refused with GAS_BUDGET_EXHAUSTED and Retry-After. Returns what is left of each, after everything that is in flight.',
-    params: agentParams,
     output: gasQuota,
   },
   async ({ trading, executor }: Pick<Context, 'executor' | 'trading'>, { agentId }) => {

@@ -8,7 +8,6 @@ import type { Context } from '../context.ts'
 import { quoteDeadline } from '../intents/deadline.ts'
 import { relayTradeIntent } from '../intents/trade-intent.ts'
 import { estimateSale, presentQuote } from '../intents/trade-quote.ts'
-import { agentParams } from '../resources/agent.ts'
 import { exitBpsQuery, positionQuery, reduceIntentBody, withNote } from '../resources/intent-input.ts'
 import { reduceIntentQuote } from '../resources/intent-quote.ts'
 import { intentReceipt } from '../resources/intent-status.ts'
@@ -31,7 +30,6 @@ export const getReduceIntentQuote = defineOperation(
     summary: 'Get a quote for reducing or closing a position',
     description:
       'Returns what the next ReducePosition intent must match and every rule the router will apply. With `exitBps`, also returns the typed data to sign, its digest, an estimate and the body to post; without it, the checks are those of a full close.',
-    params: agentParams,
     query: z.object({ ...positionQuery, exitBps: exitBpsQuery, deadline: deadline.optional() }),
     output: reduceIntentQuote,
   },
@@ -81,7 +79,6 @@ export const submitReduceIntent = defineOperation(
     summary: 'Reduce or close a position',
     description:
       "Verifies a ReducePosition message signed by the agent's signer and relays it. Sells `exitBps` of the remaining tokens without consuming an exit rule; 10000 closes the position.",
-    params: agentParams,
     body: withNote(reduceIntentBody),
     requestKind: 'reductions',
     status: 201,

@@ -1,6 +1,5 @@
 import { getRisk, heldSources } from '../chain/risk-state.ts'
 import { symbolsOf } from '../chain/token-symbols.ts'
-import { agentParams } from '../resources/agent.ts'
 import { presentRisk, riskState } from '../resources/risk-state.ts'
 import { defineOperation } from './define-operation.ts'
 
@@ -25,7 +24,6 @@ export const getRiskState = defineOperation(
     summary: 'Get the risk state of an agent',
     description:
       'Returns allocation, equity, drawdown, daily and lifetime PnL, the limits and how much of them is used, and what promotion still requires. Breach flags are advisory.',
-    params: agentParams,
     cache: 'etag',
     output: riskState,
   },

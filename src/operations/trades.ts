@@ -5,7 +5,6 @@ import { getAgentNames } from '../chain/agents.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
-import { agentParams } from '../resources/agent.ts'
 import { pageLimit, positionId, presentAsOf, vaultReference } from '../resources/primitives.ts'
 import { presentTrade, presentTradeCursor, tradeCursor, tradeFeed, tradeList } from '../resources/trade.ts'
 import { defineOperation } from './define-operation.ts'
@@ -81,7 +80,6 @@ export const getTradeHistory = defineOperation(
     summary: 'List trades',
     description:
       'Returns one record per open, add, reduce, ladder change, exit and force-close, or part of one, newest first, with amounts, price and realized PnL. Complete up to the block of `asOf`. `type`, `symbol` and `positionId` filter the list; `cursor` continues a previous page. Over HTTP, `format=csv` (or `Accept: text/csv`) returns the trades as CSV, with the next page in the `Link` header.',
-    params: agentParams,
     query: z.object({ ...pageOfTrades, positionId: positionId.optional() }),
     csv: 'trades',
     output: tradeList,

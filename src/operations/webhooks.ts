@@ -3,7 +3,6 @@ import { OperationReply } from '../call.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { newSalt, quoteWebhookMessage, verifyWebhookMessage } from '../intents/webhook-message.ts'
-import { agentParams } from '../resources/agent.ts'
 import { deadline } from '../resources/primitives.ts'
 import { typedDataSchemas } from '../resources/typed-data.ts'
 import {
@@ -12,7 +11,6 @@ import {
   url,
   webhookBody,
   webhookChangeBody,
-  webhookId,
   webhookList,
   webhookListBody,
   webhookQuote,
@@ -21,8 +19,6 @@ import {
 import type { WebhookResult } from '../webhooks/object.ts'
 import { presentWebhook, presentWebhooks } from '../webhooks/present-webhook.ts'
 import { defineOperation } from './define-operation.ts'
-
-const webhookParams = agentParams.extend({ webhookId })
 
 export const getWebhookQuote = defineOperation(
   {
@@ -37,7 +33,6 @@ export const getWebhookQuote = defineOperation(
     summary: 'Get a quote for creating a webhook',
     description:
       "Returns the CreateWebhook message to sign, its digest and the body to post. The agent's owner or its signer signs; only the owner can change what the owner created.",
-    params: agentParams,
     query: z.object({ url, eventTypes: eventTypesQuery, deadline: deadline.optional() }),
     output: webhookQuote('Webhook', typedDataSchemas.CreateWebhook, webhookBody),
   },
@@ -68,7 +63,6 @@ export const createWebhook = defineOperation(
     summary: 'Create a webhook',
     description:
       "Verifies a CreateWebhook message of the agent's owner or signer, and posts the agent's further events to the URL: the events of GET /agents/{agentId}/events with the same ids, in the same order, at least once, signed by Standard Webhooks 1.0.0. `secret` is returned this once.",
-    params: agentParams,
     body: webhookBody,
     status: 201,
     replay: 200,
@@ -98,7 +92,6 @@ export const getWebhookListQuote = defineOperation(
     summary: 'Get a quote for listing webhooks',
     description:
       'Returns the ListWebhooks message to sign and the body to post. One signature lists until its deadline.',
-    params: agentParams,
     query: z.object({ deadline: deadline.optional() }),
     output: webhookQuote('WebhookList', typedDataSchemas.ListWebhooks, webhookListBody),
   },
@@ -126,7 +119,6 @@ export const listWebhooks = defineOperation(
     summary: 'List webhooks',
     description:
       'Lists the webhooks of an agent, without secrets: the state of each, the delivery that fails and why. Takes a signed ListWebhooks message, because URLs are nobody else’s business. A signer sees only what the signer created.',
-    params: agentParams,
     body: webhookListBody,
     readsOnly: true,
     output: webhookList,
@@ -150,7 +142,6 @@ export const getWebhookChangeQuote = defineOperation(
     tag: 'Webhooks',
     summary: 'Get a quote for changing a webhook',
     description: 'Returns the ManageWebhook message to sign, its digest and the body to post.',
-    params: webhookParams,
     query: z.object({ action, deadline: deadline.optional() }),
     output: webhookQuote('WebhookChange', typedDataSchemas.ManageWebhook, webhookChangeBody),
   },
@@ -180,7 +171,6 @@ export const changeWebhook = defineOperation(
     summary: 'Test, enable or delete a webhook, or rotate its secret',
     description:
       'Verifies a ManageWebhook message and does what `action` says, once. `test` posts an event of the type `test` at once and returns what the receiver responded in `lastTest`. After `rotateSecret`, deliveries carry two signatures for 24 hours. `enable` continues with the event that failed.',
-    params: webhookParams,
     body: webhookChangeBody,
     status: 201,
     replay: 200,

@@ -14,7 +14,6 @@ import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { assertLadderShape } from '../intents/trade-intent.ts'
-import { agentParams } from '../resources/agent.ts'
 import { exits, toExitRules } from '../resources/exit-rule.ts'
 import { addIntentBody, exitLadderBody, openIntentBody, reduceIntentBody } from '../resources/intent-input.ts'
 import { check, presentCheck } from '../resources/intent-quote.ts'
@@ -63,7 +62,6 @@ export const whatIf = defineOperation(
     summary: 'Try prices and intents without trading',
     description:
       'Sets `prices`, executes `intents` in their order as if the agent had signed them, then fires the exits and the orders that are due. The contracts run it in one `eth_call` on a copy of the newest block: nothing is sent and no nonce moves. Pools follow the prices, with the liquidity of their present price.',
-    params: agentParams,
     body: z.object({
       prices: z
         .record(z.string().min(1).max(64), priceUsdIn)
