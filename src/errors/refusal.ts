@@ -69,7 +69,7 @@ export type ErrorRow<F extends Facts = never> = {
 
 type RowDefinition<F extends Facts> = Omit<ErrorRow<F>, 'status'> & Partial<Pick<ErrorRow<F>, 'status'>>
 
-/** Declares a row whose refusal takes the facts `F`: with status 400 unless it says otherwise, retryable if it has a wait. */
+/** Declares a row whose refusal takes the facts `F`: status 400 unless it has another, retryable if it has a wait. */
 export const row = <F extends Facts = Record<never, never>>(definition: RowDefinition<F>): ErrorRow<F> => ({
   status: 400,
   ...(definition.retryAfterSeconds !== undefined && { retryable: true }),
