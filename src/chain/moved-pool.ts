@@ -1,3 +1,4 @@
+import { integerRoot } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { type Hex, numberToHex } from 'viem'
 
 /** What a Uniswap v3 pool says about itself: `slot0()`, and the values of `observe([0])`. */
@@ -57,22 +58,12 @@ export function sqrtPriceAt(
 ): bigint {
   // USDC has six decimals.
   const tokenUnits = 10n ** BigInt(decimals + 2)
-  return squareRoot(((isUsdcFirst ? tokenUnits : price) << 192n) / (isUsdcFirst ? price : tokenUnits))
+  return integerRoot(((isUsdcFirst ? tokenUnits : price) << 192n) / (isUsdcFirst ? price : tokenUnits))
 }
 
 /** Returns the tick of a square root of a price: the power of 1.0001 that is at or below the price. */
 const tickAt = (sqrtPriceX96: bigint): number =>
   Math.floor((2 * (Math.log(Number(sqrtPriceX96)) - 96 * Math.LN2)) / Math.log(1.0001))
-
-function squareRoot(value: bigint): bigint {
-  if (value < 2n) return value
-  let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2))
-  for (;;) {
-    const next = (root + value / root) >> 1n
-    if (next >= root) return root
-    root = next
-  }
-}
 
 /** Packs fields into a word, the first one into the lowest bits. */
 function packed(fields: readonly (readonly [bits: bigint, value: bigint])[]): Hex {

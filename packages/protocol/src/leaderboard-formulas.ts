@@ -167,7 +167,7 @@ function sharpeOf(sum: bigint, squares: bigint, hours: bigint): number | null {
 }
 
 /** Returns the square root, rounded down (Newton's method). */
-function integerRoot(value: bigint): bigint {
+export function integerRoot(value: bigint): bigint {
   if (value < 2n) return value
   let root = 1n << BigInt(Math.ceil(value.toString(2).length / 2))
   for (;;) {
