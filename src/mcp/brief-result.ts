@@ -2,6 +2,7 @@ import type { ToolSchema } from '@agent-trading-service/protocol/host-schema'
 import { z } from 'zod'
 import { requestKindOf } from '../operations/operation.ts'
 import type { BriefList } from '../operations/operation-definition.ts'
+import { type Fields, isFields } from './normalize-messages.ts'
 import type { ToolOperation } from './tool-operations.ts'
 
 // A quote has more than a model reads before it decides: the typed data alone is 400 tokens. By default it gets what
@@ -25,10 +26,6 @@ const MAX_QUOTE_CHARACTERS = 950
 const MAX_LIST_CHARACTERS = 1_520
 /** For the list of the fields that did not fit. */
 const RESERVED_CHARACTERS = 90
-
-type Fields = Record<string, unknown>
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const pick = (value: unknown, ...names: string[]): Fields | undefined =>
   isFields(value)

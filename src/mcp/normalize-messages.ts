@@ -1,9 +1,9 @@
 import { losslessJson } from '@agent-trading-service/protocol/lossless-json'
 import { shorten } from '@agent-trading-service/protocol/shorten'
 
-type Fields = Record<string, unknown>
+export type Fields = Record<string, unknown>
 
-const isFields = (value: unknown): value is Fields =>
+export const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Returns messages in the form that the SDK reads: fields that are null are absent, and arguments may be JSON text. */
