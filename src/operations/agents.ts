@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { chargeRowsRead } from '../call.ts'
 import { getAgent as readAgent, getAgentByERC8004 as readAgentByERC8004 } from '../chain/agents.ts'
+import type { Block, Chain } from '../chain/configured-chain.ts'
 import { vaultAddress } from '../chain/find-vault.ts'
 import type { HistoryContext } from '../history/client.ts'
 import {
@@ -63,11 +64,7 @@ export const getAgent = defineOperation(
   },
   async ({ chain }, { agentId }) => {
     const { block, agent } = await readAgent(chain, agentId)
-    return {
-      ...presentListed({ agentId, agent }),
-      agentRegistry: chain.contracts.AgentRegistry,
-      asOf: presentAsOf(block),
-    }
+    return presentAnswer(chain, block, { agentId, agent })
   },
 )
 
@@ -165,11 +162,13 @@ export const getAgentByERC8004 = defineOperation(
     errors: [404, 502],
   },
   async ({ chain }, { erc8004AgentId }) => {
-    const { block, agentId, agent } = await readAgentByERC8004(chain, erc8004AgentId)
-    return {
-      ...presentListed({ agentId, agent }),
-      agentRegistry: chain.contracts.AgentRegistry,
-      asOf: presentAsOf(block),
-    }
+    const { block, ...found } = await readAgentByERC8004(chain, erc8004AgentId)
+    return presentAnswer(chain, block, found)
   },
 )
+
+const presentAnswer = (chain: Chain, block: Block, found: Parameters<typeof presentListed>[0]) => ({
+  ...presentListed(found),
+  agentRegistry: chain.contracts.AgentRegistry,
+  asOf: presentAsOf(block),
+})

@@ -2,6 +2,7 @@ import { formatUnits } from 'viem'
 import { z } from 'zod'
 import { type Depth, readDepth } from '../chain/read-depth.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
+import { present } from '../resources/present.ts'
 import { ORACLE_DECIMALS, presentPrice, price } from '../resources/price.ts'
 import { amount, asOf, bps, parseUsdc, presentAsOf, usdc, usdcAmount } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -63,12 +64,6 @@ const presentDepth = ({ quote, midPrice, poolFee, purchase, sale }: Depth) => ({
   midPriceUsd: formatUnits(midPrice, ORACLE_DECIMALS),
   midDeviationBps: Number(((midPrice - quote.price) * BPS) / quote.price),
   poolFeeBps: poolFee / FEE_UNITS_PER_BPS,
-  purchase: presentFill(purchase),
-  sale: presentFill(sale),
-})
-
-const presentFill = ({ tokenAmount, usdcAmount, costBps }: Depth['purchase']) => ({
-  tokenAmount: `${tokenAmount}`,
-  usdcAmount: `${usdcAmount}`,
-  costBps,
+  purchase: present(fill, purchase),
+  sale: present(fill, sale),
 })

@@ -23,6 +23,7 @@ import {
   pageLimit,
   presentAsOf,
   unixSeconds,
+  unixSecondsIn,
   usdc,
 } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
@@ -94,12 +95,7 @@ const leaderboardQuery = z.object({
     description: 'UTC day, week from Monday, calendar month, or all time',
     example: 'week',
   }),
-  at: z
-    .string()
-    .regex(/^[0-9]{1,10}$/, 'must be Unix seconds')
-    .transform(Number)
-    .optional()
-    .describe('A time in the period, in Unix seconds; default: now'),
+  at: unixSecondsIn.optional().describe('A time in the period, in Unix seconds; default: now'),
   vault: agentQuery.shape.vault,
   track: agentQuery.shape.track,
   capital: z.enum(CAPITALS).optional().describe('Default: both, as separate entries'),

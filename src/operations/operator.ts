@@ -1,14 +1,13 @@
 import { type IntakeKind, intakeKinds } from '@agent-trading-service/protocol/intake-kind'
 import { z } from 'zod'
 import { assertOperator } from '../call.ts'
-import type { Block } from '../chain/configured-chain.ts'
 import { readTree } from '../chain/read-tree.ts'
 import type { Context } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { HistoryContext } from '../history/client.ts'
-import type { MigrationState } from '../history/store.ts'
 import { logEvent } from '../log.ts'
 import { intakeChange, intakeState, presentIntake } from '../resources/intake.ts'
+import { present } from '../resources/present.ts'
 import { address, addressOut, digits } from '../resources/primitives.ts'
 import { webhookList } from '../resources/webhook.ts'
 import { presentWebhooks } from '../webhooks/present-webhook.ts'
@@ -32,24 +31,6 @@ const indexState = z
     }),
   })
   .meta({ id: 'IndexState' })
-
-const presentIndex = ({
-  startBlock,
-  reach,
-  head,
-  migrations,
-}: {
-  startBlock: bigint
-  reach: { block: number } | undefined
-  head: Block
-  migrations: MigrationState
-}): z.input<typeof indexState> => ({
-  startBlock: `${startBlock}`,
-  cursor: reach === undefined ? null : `${reach.block}`,
-  headBlock: `${head.number}`,
-  lagBlocks: reach === undefined ? null : Math.max(0, Number(head.number) - reach.block),
-  migrations,
-})
 
 // No tools: a model that trades has no business with them.
 
@@ -171,7 +152,13 @@ async function readIndex({ chain, history }: HistoryContext) {
     history.cursor(),
     history.migrations(),
   ])
-  return presentIndex({ startBlock: chain.startBlock, reach, head: block, migrations })
+  return present(indexState, {
+    startBlock: chain.startBlock,
+    cursor: reach?.block,
+    headBlock: block.number,
+    lagBlocks: reach && Math.max(0, Number(block.number) - reach.block),
+    migrations,
+  })
 }
 
 /** How many agents a list of places shows: those that take most. */

@@ -9,6 +9,7 @@ import type { Context } from '../context.ts'
 import { DEFERRALS, type Evaluation, type ExitOutcome } from '../keeper/position-entry.ts'
 import type { PositionReport } from '../keeper/position-report.ts'
 import { exitRule, presentExitRule } from '../resources/exit-rule.ts'
+import { present } from '../resources/present.ts'
 import { marketSession, ORACLE_DECIMALS, presentMarketSession, presentPrice, price } from '../resources/price.ts'
 import { amount, asOf, bps, digits, hashOut, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
 import { presentRestriction, tokenRestriction } from '../resources/token.ts'
@@ -141,14 +142,15 @@ export const getPositionAutomation = defineOperation(
   },
 )
 
-const presentPendingExit = (exit: PendingExitForecast): z.input<typeof pendingExit> => ({
-  ...presentExitRule(exit.rule),
-  ruleIndex: exit.ruleIndex,
-  triggerPriceUsd: formatUnits(exit.triggerPrice, ORACLE_DECIMALS),
-  distanceBps: exit.distanceBps === undefined ? null : Number(exit.distanceBps),
-  tokenAmount: `${exit.tokenIn}`,
-  minUsdcOut: `${exit.minUsdcOut}`,
-})
+const presentPendingExit = (exit: PendingExitForecast): z.input<typeof pendingExit> =>
+  present(pendingExit, {
+    ...presentExitRule(exit.rule),
+    ruleIndex: exit.ruleIndex,
+    triggerPriceUsd: formatUnits(exit.triggerPrice, ORACLE_DECIMALS),
+    distanceBps: exit.distanceBps,
+    tokenAmount: exit.tokenIn,
+    minUsdcOut: exit.minUsdcOut,
+  })
 
 const presentEvaluation = ({ blockNumber, price, at }: Evaluation): z.input<typeof evaluation> => ({
   blockNumber,
@@ -163,12 +165,12 @@ const presentOwnerClose = (
   exitState: ExitState | undefined,
 ): z.input<typeof ownerClose> | null => {
   if (!isOwnerClosing(position) || position.status !== PositionStatus.Open) return null
-  return {
-    since: `${position.closingSince}`,
-    tokenAmount: `${position.tokenAmount}`,
-    slippageBps: exitState ? Number(exitState.slippageBps) : null,
-    minUsdcOut: exitState ? `${exitState.floorUsdc}` : null,
-  }
+  return present(ownerClose, {
+    since: position.closingSince,
+    tokenAmount: position.tokenAmount,
+    slippageBps: exitState?.slippageBps,
+    minUsdcOut: exitState?.floorUsdc,
+  })
 }
 
 type AutomationFacts = {

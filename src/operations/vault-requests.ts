@@ -1,8 +1,9 @@
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { z } from 'zod'
 import { findVault } from '../chain/find-vault.ts'
-import { readRequestQueue, type WaitingRequest } from '../chain/read-request-queue.ts'
+import { readRequestQueue } from '../chain/read-request-queue.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
+import { present } from '../resources/present.ts'
 import { addressOut, amount, asOf, digits, presentAsOf, unixSeconds, usdc } from '../resources/primitives.ts'
 import { defineOperation } from './define-operation.ts'
 import { vaultParams } from './vaults.ts'
@@ -34,12 +35,6 @@ const vaultRequests = z
   })
   .meta({ id: 'VaultRequests' })
 
-const presentWaiting = ({ requestId, controller, madeAt }: WaitingRequest) => ({
-  requestId: `${requestId}`,
-  controller,
-  madeAt: `${madeAt}`,
-})
-
 export const listVaultRequests = defineOperation(
   {
     id: 'listVaultRequests',
@@ -66,11 +61,8 @@ export const listVaultRequests = defineOperation(
       vaultId: vaultSlug(vault),
       queue: queue?.address ?? null,
       settleableBefore: queue?.settleableBefore ? `${queue.settleableBefore}` : null,
-      deposits: (queue?.deposits ?? []).map(request => ({ ...presentWaiting(request), assets: `${request.amount}` })),
-      redemptions: (queue?.redemptions ?? []).map(request => ({
-        ...presentWaiting(request),
-        shares: `${request.amount}`,
-      })),
+      deposits: (queue?.deposits ?? []).map(waits => present(depositRequest, { ...waits, assets: waits.amount })),
+      redemptions: (queue?.redemptions ?? []).map(waits => present(redeemRequest, { ...waits, shares: waits.amount })),
       omitted: queue?.omitted ?? 0,
       asOf: presentAsOf(block),
     }
