@@ -1,12 +1,5 @@
-import {
-  type Address,
-  bytesToHex,
-  decodeFunctionResult,
-  encodeFunctionData,
-  type Hex,
-  hexToBytes,
-  parseAbi,
-} from 'viem'
+import { type Address, bytesToHex, type Hex, hexToBytes, parseAbi } from 'viem'
+import { encodeCall, tryDecodeResult } from '../chain/encode-and-decode-call.ts'
 import type { RpcResponse } from '../rpc/endpoint-client.ts'
 import { callRequest, estimateGasRequest, type RpcRequest } from '../rpc/requests.ts'
 import type { Call } from './relay-types.ts'
@@ -16,6 +9,7 @@ const NODE_INTERFACE: Address = '0x00000000000000000000000000000000000000C8'
 const nodeInterfaceAbi = parseAbi([
   'function gasEstimateL1Component(address to, bool contractCreation, bytes data) payable returns (uint64 gasEstimateForL1, uint256 baseFee, uint256 l1BaseFeeEstimate)',
 ])
+const ESTIMATE = 'gasEstimateL1Component'
 
 /** The bytes of a typical call that are not zero. */
 const TYPICAL_BYTES = 400
@@ -53,13 +47,10 @@ export function createL1Gas(
   let memory = { at: 0, gas: new Map<string, number>() }
 
   async function read({ to, data }: Call): Promise<number> {
-    const call = encodeFunctionData({
-      abi: nodeInterfaceAbi,
-      functionName: 'gasEstimateL1Component',
-      args: [to, false, data],
-    })
+    const call = encodeCall(nodeInterfaceAbi, ESTIMATE, [to, false, data])
     const { result } = await callNode(callRequest({ to: NODE_INTERFACE, data: call }))
-    return (result && decodeL1Gas(result)) ?? readFromTransfer()
+    const estimate = result && tryDecodeResult(nodeInterfaceAbi, ESTIMATE, { success: true, data: result })
+    return estimate ? Number(estimate[0]) : readFromTransfer()
   }
 
   /** Without the interface, what a transfer needs beyond its own gas is for L1. */
@@ -88,12 +79,3 @@ export function createL1Gas(
 }
 
 const nonZeroBytes = (data: Hex) => hexToBytes(data).reduce((count, byte) => count + Number(byte !== 0), 0)
-
-function decodeL1Gas(data: Hex): number | undefined {
-  try {
-    const [gas] = decodeFunctionResult({ abi: nodeInterfaceAbi, functionName: 'gasEstimateL1Component', data })
-    return Number(gas)
-  } catch {
-    return undefined
-  }
-}

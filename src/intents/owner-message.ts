@@ -1,10 +1,11 @@
 import { decodeEvent } from '@agent-trading-service/protocol/decode-event'
 import type { OwnerPrimaryType as AnyOwnerPrimaryType, Message } from '@agent-trading-service/protocol/typed-data'
-import { type Address, encodeFunctionData, type Hex, isAddressEqual } from 'viem'
+import { type Address, type Hex, isAddressEqual } from 'viem'
 import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { type Call, OperationReply } from '../call.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
 import type { Block } from '../chain/configured-chain.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { newest } from '../chain/min-blocks.ts'
 import { provenTokensOf } from '../chain/newest-prices.ts'
 import { getOwnerTerms, type OwnerTerms } from '../chain/read-owner-terms.ts'
@@ -133,11 +134,7 @@ export async function relayOwnerMessage(context: Context, call: Call, signed: Si
       }),
       callWith: accepted => ({
         to: terms.contract,
-        data: encodeFunctionData({
-          abi: ownerControlsAbi,
-          functionName: functionOf(primaryType),
-          args: [...args, nonce, deadline, accepted],
-        } as Parameters<typeof encodeFunctionData>[0]),
+        data: encodeCall(ownerControlsAbi, functionOf(primaryType), [...args, nonce, deadline, accepted] as never),
       }),
     }
   })

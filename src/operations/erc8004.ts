@@ -1,8 +1,8 @@
-import { encodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { OperationReply } from '../call.ts'
 import { getAgent } from '../chain/agents.ts'
+import { encodeCall } from '../chain/encode-and-decode-call.ts'
 import { getLinkTerms } from '../chain/read-registration-terms.ts'
 import { nowAt } from '../clock.ts'
 import type { Context } from '../context.ts'
@@ -128,11 +128,12 @@ export const linkERC8004 = defineOperation(
         by: { as: 'owner', agent: requestingAgent(agentId, terms.agent, block), account: terms.agent.owner },
         callWith: accepted => ({
           to,
-          data: encodeFunctionData({
-            abi: agentRegistryAbi,
-            functionName: 'linkERC8004IdentityWithSignature',
-            args: [agentId, erc8004AgentId, deadline, accepted],
-          }),
+          data: encodeCall(agentRegistryAbi, 'linkERC8004IdentityWithSignature', [
+            agentId,
+            erc8004AgentId,
+            deadline,
+            accepted,
+          ]),
         }),
       }
     })
