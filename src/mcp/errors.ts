@@ -26,4 +26,8 @@ export const rpcError = (
   id: string | number | null = null,
 ): Response => Response.json({ jsonrpc: '2.0', id, error: { code, message } }, { status, headers })
 
+/** Returns the response to a client for which there is no place now. */
+export const noPlace = (message: string, retryAfterSeconds: number): Response =>
+  rpcError(429, -32000, message, { 'retry-after': `${retryAfterSeconds}` })
+
 export const sessionNotFound = () => rpcError(404, -32001, 'Session not found')

@@ -5,7 +5,7 @@ import { parseConfig } from '../config/config.ts'
 import { serviceContext } from '../context.ts'
 import { refuse } from '../errors/refuse.ts'
 import { clientNetworksOf, type Networks } from '../requests/client-address.ts'
-import { rpcError, sessionNotFound } from './errors.ts'
+import { noPlace, sessionNotFound } from './errors.ts'
 import { createServer, type ServerFactory, type ServerOptions, type Subscriptions } from './server.ts'
 import { createSessionIds, initializeRequestOf } from './session-id.ts'
 import { SessionEventLog, SessionTransport } from './session-transport.ts'
@@ -69,11 +69,9 @@ export class McpSessionObject extends DurableObject<Env> {
   /** Opens a stream for notifications. Without one, a session works as before. */
   private async listen(request: Request): Promise<Response> {
     if (!(await this.takeStream(clientNetworksOf(request.headers))))
-      return rpcError(
-        429,
-        -32000,
+      return noPlace(
         'Your network has the maximum number of listen streams in sessions open; read resources instead, or listen without a session',
-        { 'retry-after': '120' },
+        120,
       )
     // A new listen stream replaces the old one: its client may have disconnected without workerd noticing yet.
     if (!request.headers.has('last-event-id')) this.transport?.closeStandaloneSSEStream()
@@ -135,12 +133,7 @@ export class McpSessionObject extends DurableObject<Env> {
     const { objectId, issuedAt = 0 } = this.sessionIds.parse(sessionId) ?? {}
     if (this.hasEnded || objectId !== this.id || Date.now() - issuedAt > MAX_UNUSED_MS) return sessionNotFound()
     if (!(await hubOf(this.env).admit(this.id, clientNetworksOf(request.headers))))
-      return rpcError(
-        429,
-        -32000,
-        'Your network has the maximum number of sessions open; unused ones end after 30 minutes',
-        { 'retry-after': '120' },
-      )
+      return noPlace('Your network has the maximum number of sessions open; unused ones end after 30 minutes', 120)
     const opening = { url: request.url, sessionId }
     await this.open(opening)
     await this.ctx.storage.put<SessionOpening>('opening', opening)

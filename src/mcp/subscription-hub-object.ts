@@ -6,7 +6,7 @@ import { serviceContext } from '../context.ts'
 import { createNetworkCounts } from '../limits/network-counts.ts'
 import { eventLogOf } from '../live/client.ts'
 import { clientNetworksOf, type Networks } from '../requests/client-address.ts'
-import { rpcError } from './errors.ts'
+import { noPlace } from './errors.ts'
 import { agentUris, MAX_FOLLOWED_RESOURCES } from './resources.ts'
 import { createServer, type ServerFactory, type ServerOptions } from './server.ts'
 
@@ -68,13 +68,9 @@ export class McpHubObject extends DurableObject<Env> {
     const given = new AbortController()
     const release = this.holdListenStream(networks, () => given.abort())
     if (release === undefined)
-      return rpcError(
-        429,
-        -32000,
-        this.listenStreams.hasRoom(networks)
-          ? 'The service has the maximum number of listen streams open'
-          : 'Your address has the maximum number of listen streams open',
-        { 'retry-after': '15' },
+      return noPlace(
+        `${this.listenStreams.hasRoom(networks) ? 'The service' : 'Your address'} has the maximum number of listen streams open`,
+        15,
       )
     this.watchEvents()
     try {
@@ -168,14 +164,13 @@ export class McpHubObject extends DurableObject<Env> {
    */
   async subscribe(session: string, uri: string): Promise<boolean> {
     const { sql } = this.ctx.storage
-    const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
-    if (known === undefined) return false
+    const networks = this.networksOf(session)
+    if (networks === undefined) return false
     const subscribed = sql
       .exec<{ uri: string }>('SELECT uri FROM subscription WHERE session = ?', session)
       .toArray()
       .map(({ uri }) => uri)
     if (subscribed.includes(uri)) return true
-    const networks: Networks = JSON.parse(known.networks)
     const isFull = subscribed.length >= MAX_FOLLOWED_RESOURCES || this.subscriptions.isFull()
     if (isFull || !this.subscriptions.hasRoom(networks)) return false
     if (!(await this.makeRoomAt(uri, networks))) return false
@@ -236,9 +231,8 @@ export class McpHubObject extends DurableObject<Env> {
   async forget(session: string): Promise<void> {
     await this.returnStream(session)
     const { sql } = this.ctx.storage
-    const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
-    if (known === undefined) return
-    const networks: Networks = JSON.parse(known.networks)
+    const networks = this.networksOf(session)
+    if (networks === undefined) return
     const { count } = sql
       .exec<{ count: number }>('SELECT count(*) AS count FROM subscription WHERE session = ?', session)
       .one()
@@ -246,6 +240,13 @@ export class McpHubObject extends DurableObject<Env> {
     for (let deleted = 0; deleted < count; deleted++) this.subscriptions.remove(networks)
     sql.exec('DELETE FROM session WHERE id = ?', session)
     this.sessions.remove(networks)
+  }
+
+  /** Returns the networks of a session's client; undefined if there is no such session. */
+  private networksOf(session: string): Networks | undefined {
+    const { sql } = this.ctx.storage
+    const [known] = sql.exec<{ networks: string }>('SELECT networks FROM session WHERE id = ?', session).toArray()
+    return known && JSON.parse(known.networks)
   }
 
   private subscribersOf(uri: string) {
