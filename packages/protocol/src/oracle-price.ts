@@ -49,25 +49,15 @@ export function toPriceQuote(
     source = 'updater',
   }: { at: bigint; effectiveAt?: bigint | undefined; source?: PriceSourceKind | undefined },
 ): PriceQuote {
-  if (round === undefined)
-    return {
-      price: asTokenPrice(0n),
-      updatedAt: 0n,
-      roundId: 0n,
-      quoted: false,
-      stale: true,
-      unsettled: false,
-      at,
-      source,
-    }
-  const [roundId, price, , updatedAt] = round
+  const quoted = round !== undefined
+  const [roundId, price, , updatedAt] = round ?? [0n, 0n, 0n, 0n]
   return {
     price: asTokenPrice(price),
     updatedAt,
     roundId,
-    quoted: true,
-    stale: maxAge > 0n && at > updatedAt + maxAge,
-    unsettled: updatedAt < effectiveAt && effectiveAt <= at,
+    quoted,
+    stale: !quoted || (maxAge > 0n && at > updatedAt + maxAge),
+    unsettled: quoted && updatedAt < effectiveAt && effectiveAt <= at,
     at,
     source,
   }
