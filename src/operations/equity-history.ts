@@ -5,11 +5,10 @@ import type { HistoryContext } from '../history/client.ts'
 import type { EquityPoint } from '../history/read-equity.ts'
 import { intervalCount, type TimeRange } from '../history/time-range.ts'
 import { invalidField } from '../resources/invalid-request.ts'
-import { present } from '../resources/present.ts'
 import { presentAsOf } from '../resources/primitives.ts'
 import {
   equityHistory,
-  equityPoint,
+  type equityPoint,
   equityQuery,
   INTERVALS,
   type Interval,
@@ -48,14 +47,17 @@ export const getEquityHistory = defineOperation(
   },
 )
 
-const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> =>
-  present(equityPoint, {
-    ...point,
-    equityUsdc: point.equity,
-    realizedPnlUsdc: point.realized,
-    unrealizedPnlUsdc: point.unrealized,
-    priceStale: point.isStale,
-  })
+// There may be 1,000 points, so they are written out: `present` costs three times as much.
+const presentEquity = (point: EquityPoint): z.input<typeof equityPoint> => ({
+  timestamp: `${point.timestamp}`,
+  blockNumber: `${point.blockNumber}`,
+  equityUsdc: `${point.equity}`,
+  realizedPnlUsdc: `${point.realized}`,
+  unrealizedPnlUsdc: `${point.unrealized}`,
+  drawdownBps: point.drawdownBps,
+  openCount: point.openCount,
+  priceStale: point.isStale,
+})
 
 /** A requested range; the bounds are Unix seconds. */
 type RequestedRange = { interval: Interval; from?: number | undefined; to?: number | undefined }

@@ -23,7 +23,7 @@ import {
   unixSeconds,
   usdc,
 } from '../resources/primitives.ts'
-import { sharePrices, timeSeriesQuery, worthPoint } from '../resources/time-series.ts'
+import { sharePrices, timeSeriesQuery, type worthPoint } from '../resources/time-series.ts'
 import { defineOperation } from './define-operation.ts'
 import { countedTimeRange } from './equity-history.ts'
 import { vaultParams } from './vaults.ts'
@@ -192,5 +192,12 @@ export const getVaultStats = defineOperation(
   },
 )
 
-const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> =>
-  present(worthPoint, { ...point, sharePriceUsdc: point.sharePrice })
+// There may be 1,000 points, so they are written out: `present` costs three times as much.
+const presentWorth = (point: SharePricePoint): z.input<typeof worthPoint> => ({
+  timestamp: `${point.timestamp}`,
+  blockNumber: `${point.blockNumber}`,
+  sharePriceUsdc: `${point.sharePrice}`,
+  totalAssets: `${point.totalAssets}`,
+  idleAssets: `${point.idleAssets}`,
+  totalShares: `${point.totalShares}`,
+})
