@@ -1,5 +1,6 @@
 import type { CorporateAction } from '@agent-trading-service/protocol/corporate-actions'
 import { z } from 'zod'
+import { present } from './present.ts'
 import { addressOut, asOf, digits, hashOut, lagBlocks, unixSeconds } from './primitives.ts'
 import { multiplierOut, presentMultiplier } from './token.ts'
 
@@ -39,13 +40,11 @@ export const corporateActionList = z
   .meta({ id: 'CorporateActionList' })
 
 /** Presents a corporate action as of a time in Unix seconds. A past time is never announced. */
-export const presentCorporateAction = (action: CorporateAction, now: bigint): z.input<typeof corporateAction> => ({
-  state: action.replaced ? 'replaced' : action.effectiveAt > now ? 'announced' : 'effective',
-  oldMultiplier: presentMultiplier(action.oldMultiplier),
-  newMultiplier: presentMultiplier(action.newMultiplier),
-  effectiveAt: `${action.effectiveAt}`,
-  announcedAt: `${action.announcedAt}`,
-  blockNumber: `${action.block}`,
-  logIndex: action.logIndex,
-  transactionHash: action.transactionHash,
-})
+export const presentCorporateAction = (action: CorporateAction, now: bigint): z.input<typeof corporateAction> =>
+  present(corporateAction, {
+    ...action,
+    state: action.replaced ? 'replaced' : action.effectiveAt > now ? 'announced' : 'effective',
+    oldMultiplier: presentMultiplier(action.oldMultiplier),
+    newMultiplier: presentMultiplier(action.newMultiplier),
+    blockNumber: action.block,
+  })
