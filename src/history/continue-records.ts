@@ -8,10 +8,10 @@ import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { readDecimals } from '../chain/token-decimals.ts'
 import { readPricesAt } from './tables/candles.ts'
-import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
-import { chunkKeys } from './tables/table.ts'
+import { type ContractEvent, toContractEvents } from './tables/events.ts'
+import { chunkKeys, readBatch, type SqlRow } from './tables/table.ts'
 import type { RecordsVersion } from './tables/track-records.ts'
-import { TRADE_COLUMNS, type TradeRow, toTrade } from './tables/trades.ts'
+import { TRADE_COLUMNS, toTrades } from './tables/trades.ts'
 
 const CAP_EVENTS = ['AllocationCreated', 'AllocationCapUpdated']
 /** The events that a pass reads: of caps, of tracks, and of the worth of vaults. */
@@ -45,11 +45,10 @@ export function selectPassRows(
   ].map(sql => db.prepare(sql).bind(block, time, recordsAt))
 }
 
-/** Returns the rows of the results of `selectPassRows`. */
-export function toPassRows(results: readonly D1Result<Record<string, unknown>>[]): PassRows {
-  const [tradeRows = [], eventRows = []] = results.map(({ results }) => results)
-  const trades = (tradeRows as TradeRow[]).map(toTrade)
-  const events = (eventRows as EventRow[]).map(toContractEvent)
+/** Returns what the rows of `selectPassRows` are. */
+export function toPassRows([tradeRows, eventRows]: readonly SqlRow[][]): PassRows {
+  const trades = toTrades(tradeRows)
+  const events = toContractEvents(eventRows)
   const blocks = [trades.at(-1)?.blockNumber, events.at(-1)?.block].flatMap(block => block ?? [])
   return { trades, events, lastBlock: blocks.length === 0 ? undefined : Math.max(...blocks.map(Number)) }
 }
@@ -134,13 +133,15 @@ const TRACKS = `SELECT agent_id, track FROM json_each(?1) CROSS JOIN agents ON a
 /** Reads the caps of agents, and their tracks at a block. */
 async function readAgentFacts(db: D1Database, agentIds: readonly number[], block: number) {
   const pages = chunkKeys(agentIds).map(page => JSON.stringify(page))
-  const read = async (sql: string) => {
-    if (pages.length === 0) return []
-    const found = await db.batch<Record<string, unknown>>(pages.map(page => db.prepare(sql).bind(page, block)))
-    return found.flatMap(({ results }) => results)
-  }
+  const read = async (sql: string) =>
+    (
+      await readBatch(
+        db,
+        pages.map(page => db.prepare(sql).bind(page, block)),
+      )
+    ).flat()
   const [capRows, trackRows] = await Promise.all([read(CAPS), read(TRACKS)])
-  const events = Map.groupBy((capRows as EventRow[]).map(toContractEvent), ({ agentId }) => agentId)
+  const events = Map.groupBy(toContractEvents(capRows), ({ agentId }) => agentId)
   const tracks = new Map((trackRows as { agent_id: number; track: number }[]).map(row => [row.agent_id, row.track]))
   return {
     capsOf: (agentId: number) => (events.get(agentId) ?? []).flatMap(capOf),

@@ -2,6 +2,7 @@ import { periodStart } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Chain } from '../chain/configured-chain.ts'
 import { indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
 import type { FeedbackRow, WeeklyResult } from './tables/feedback.ts'
+import { readRows, type SqlRow } from './tables/table.ts'
 
 /** Weeks older than this many are not posted any more. */
 const MAX_WEEKS_BACK = 8
@@ -9,27 +10,30 @@ const WEEK_SECONDS = 604_800
 
 const RESULTS_WITHOUT_FILE = `SELECT agent_id AS agentId, week_start AS weekStart, content
   FROM feedback INDEXED BY feedback_ended WHERE state = 'ended' AND week_start >= ?1 ORDER BY week_start, agent_id LIMIT ?2`
-const COLUMNS = `agent_id AS agentId, week_start AS weekStart, erc8004_agent_id AS erc8004AgentId, value, content, hash,
-  created_block AS createdBlock`
+const PENDING_FILES = `SELECT agent_id AS agentId, week_start AS weekStart, erc8004_agent_id AS erc8004AgentId, value, content,
+    hash, created_block AS createdBlock
+  FROM feedback INDEXED BY feedback_pending WHERE state = 'pending' ORDER BY attempts, week_start LIMIT ?1`
+const FILE = `SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = ?2 AND state IN ('pending', 'posted')`
+const LINKED_AGENTS = `SELECT agent_id FROM events WHERE contract = ?1 AND name = 'ERC8004IdentityLinked'
+  GROUP BY agent_id ORDER BY max(block) DESC LIMIT ?2`
 
 /** Creates access to the weekly feedback files and their state on chain. */
 export function createFeedback(db: D1Database, chain: Chain) {
+  async function update({ agentId, weekStart }: FeedbackRow, change: string): Promise<void> {
+    const sql = `UPDATE feedback SET ${change} WHERE agent_id = ?1 AND week_start = ?2`
+    await db.prepare(sql).bind(agentId, weekStart).run()
+  }
+
   return {
     /** Returns weekly results that have no file yet, and the newest final block. */
     async findResults(limit: number): Promise<{ results: WeeklyResult[]; finalBlock: number }> {
-      const row = await selectCursor(db).first<Record<string, unknown>>()
+      const row = await selectCursor(db).first<SqlRow>()
       const cursor = toCursor(row, indexKeyOf(chain))
       if (cursor === undefined || cursor.final < 0) return { results: [], finalBlock: 0 }
       const oldest = periodStart('week', cursor.timestamp) - MAX_WEEKS_BACK * WEEK_SECONDS
-      const { results } = await db
-        .prepare(RESULTS_WITHOUT_FILE)
-        .bind(oldest, limit)
-        .all<{ agentId: number; weekStart: number; content: string }>()
+      const rows = await readRows<Pick<FeedbackRow, 'content'>>(db, RESULTS_WITHOUT_FILE, oldest, limit)
       return {
-        results: results.map(({ content, ...result }) => ({
-          ...result,
-          ...(JSON.parse(content) as Omit<WeeklyResult, 'agentId' | 'weekStart'>),
-        })),
+        results: rows.map(({ content, ...result }) => ({ ...result, ...JSON.parse(content) }) as WeeklyResult),
         finalBlock: cursor.final,
       }
     },
@@ -46,56 +50,25 @@ export function createFeedback(db: D1Database, chain: Chain) {
     },
 
     /** Returns files to post, those with the fewest attempts first. */
-    async findPending(limit: number): Promise<FeedbackRow[]> {
-      const { results } = await db
-        .prepare(
-          `SELECT ${COLUMNS} FROM feedback INDEXED BY feedback_pending WHERE state = 'pending'
-          ORDER BY attempts, week_start LIMIT ?1`,
-        )
-        .bind(limit)
-        .all<FeedbackRow>()
-      return results
-    },
+    findPending: (limit: number) => readRows<FeedbackRow>(db, PENDING_FILES, limit),
 
     /** Increments a file's number of attempts. */
-    async countAttempt({ agentId, weekStart }: FeedbackRow): Promise<void> {
-      await db
-        .prepare('UPDATE feedback SET attempts = attempts + 1 WHERE agent_id = ?1 AND week_start = ?2')
-        .bind(agentId, weekStart)
-        .run()
-    },
+    countAttempt: (file: FeedbackRow) => update(file, 'attempts = attempts + 1'),
 
     /** Marks a file as posted and final. */
-    async markPosted({ agentId, weekStart }: FeedbackRow): Promise<void> {
-      await db
-        .prepare("UPDATE feedback SET state = 'posted' WHERE agent_id = ?1 AND week_start = ?2")
-        .bind(agentId, weekStart)
-        .run()
-    },
+    markPosted: (file: FeedbackRow) => update(file, "state = 'posted'"),
 
     /** Reads a file; undefined if there is none. */
     async read(agentId: bigint, weekStart: number): Promise<string | undefined> {
-      const row = await db
-        .prepare(
-          "SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = ?2 AND state IN ('pending', 'posted')",
-        )
-        .bind(Number(agentId), weekStart)
-        .first<{ content: string }>()
-        .catch(() => null) // the indexer creates the tables when it first starts
+      const read = readRows<{ content: string }>(db, FILE, Number(agentId), weekStart)
+      const [row] = await read.catch(() => []) // the indexer creates the tables when it first starts
       return row?.content
     },
 
     /** Returns the agents with the most recently linked identities. */
     async findLinkedAgents(limit: number): Promise<bigint[]> {
-      const { results } = await db
-        .prepare(
-          `SELECT agent_id FROM events WHERE contract = ?1 AND name = 'ERC8004IdentityLinked'
-          GROUP BY agent_id ORDER BY max(block) DESC LIMIT ?2`,
-        )
-        .bind(chain.contracts.AgentRegistry, limit)
-        .all<{ agent_id: number }>()
-        .catch(() => ({ results: [] }))
-      return results.map(({ agent_id }) => BigInt(agent_id))
+      const read = readRows<{ agent_id: number }>(db, LINKED_AGENTS, chain.contracts.AgentRegistry, limit)
+      return (await read.catch(() => [])).map(({ agent_id }) => BigInt(agent_id))
     },
   }
 }

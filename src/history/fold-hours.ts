@@ -10,6 +10,7 @@ import { deleteOldPosts, deleteOldStandings } from './delete-old-rows.ts'
 import { rollUpCandles } from './tables/candles.ts'
 import { commitAtCursor, type IndexCursor } from './tables/cursor.ts'
 import { insertWeeklyResults, type WeeklyResult } from './tables/feedback.ts'
+import { readBatch, type SqlRow } from './tables/table.ts'
 import {
   deleteOldRecords,
   insertRecords,
@@ -40,7 +41,7 @@ export async function foldHours(db: D1Database, chain: Chain, cursor: IndexCurso
   if (cursor.final < 0 || from === undefined || hourOf(cursor.timestamp) <= from) return false
   const header = await chain.rpc.read(blockRequest(cursor.final), header => header !== null)
   if (header === null || hourOf(Number(header.timestamp)) <= from) return false
-  const before = toRecords((await selectRecords(db, cursor.timestamp).all()).results)
+  const before = toRecords((await selectRecords(db, cursor.timestamp).all<SqlRow>()).results)
   for (
     let statements = await rollUpCandles(db, cursor);
     statements.length > 0;
@@ -50,19 +51,15 @@ export async function foldHours(db: D1Database, chain: Chain, cursor: IndexCurso
   const finalHour = hourOf(Number(header.timestamp))
   const hour = await endOfPass(db, before.fromBlock, { from, to: Math.min(finalHour, from + MAX_HOURS) })
   const bounds = { recordsAt: cursor.timestamp, block: cursor.final, time: hour * HOUR_SECONDS - 1 }
-  const rows = toPassRows(await db.batch<Record<string, unknown>>(selectPassRows(db, bounds)))
+  const rows = toPassRows(await readBatch(db, selectPassRows(db, bounds)))
   const { version, ended } = await foldRecords(db, chain, { ...before, hour: from }, rows, hour)
   const vaultBooks = await foldVaultBooks(db, rows)
   await commitAtCursor(db, cursor.hash, [
     ...insertRecords(db, version, cursor.final),
-    ...ended.flatMap(({ period, start, standings }) =>
-      insertStandings(
-        db,
-        { period, start },
-        standings.map(standing => ({ ...standing, block: cursor.final })),
-        { hour, block: cursor.final },
-      ),
-    ),
+    ...ended.flatMap(({ period, start, standings }) => {
+      const final = standings.map(standing => ({ ...standing, block: cursor.final }))
+      return insertStandings(db, { period, start }, final, { hour, block: cursor.final })
+    }),
     ...insertWeeklyResults(db, ended.flatMap(weeklyResultsOf), cursor.final),
     ...insertVaultBooks(db, vaultBooks, cursor.final),
     deleteOldRecords(db),
@@ -72,17 +69,18 @@ export async function foldHours(db: D1Database, chain: Chain, cursor: IndexCurso
   return hour < finalHour
 }
 
+const FIRST = `SELECT min(timestamp) AS first FROM (
+  SELECT * FROM (SELECT timestamp FROM trades INDEXED BY trades_place WHERE block >= 0 ORDER BY block LIMIT 1)
+  UNION ALL SELECT * FROM (SELECT timestamp FROM events WHERE block >= 0 ORDER BY block LIMIT 1))`
+
 /** Reads the hour of the first trade or event; undefined if there is none. */
 async function readFirstHour(db: D1Database): Promise<number | undefined> {
-  const first = await db
-    .prepare(
-      `SELECT min(timestamp) AS first FROM (
-        SELECT * FROM (SELECT timestamp FROM trades INDEXED BY trades_place WHERE block >= 0 ORDER BY block LIMIT 1)
-        UNION ALL SELECT * FROM (SELECT timestamp FROM events WHERE block >= 0 ORDER BY block LIMIT 1))`,
-    )
-    .first<number | null>('first')
+  const first = await db.prepare(FIRST).first<number | null>('first')
   return first === null ? undefined : hourOf(first)
 }
+
+const BEYOND = `SELECT timestamp FROM trades INDEXED BY trades_place WHERE block > ?1
+  ORDER BY block, log_index LIMIT 1 OFFSET ${MAX_TRADES}`
 
 /** Returns the hour at whose start a pass ends, so that it has few enough trades. */
 async function endOfPass(
@@ -90,13 +88,7 @@ async function endOfPass(
   fromBlock: number,
   { from, to }: { from: number; to: number },
 ): Promise<number> {
-  const beyond = await db
-    .prepare(
-      `SELECT timestamp FROM trades INDEXED BY trades_place WHERE block > ?1
-      ORDER BY block, log_index LIMIT 1 OFFSET ${MAX_TRADES}`,
-    )
-    .bind(fromBlock)
-    .first<number>('timestamp')
+  const beyond = await db.prepare(BEYOND).bind(fromBlock).first<number>('timestamp')
   return beyond === null ? to : Math.min(to, Math.max(hourOf(beyond), from + 1))
 }
 

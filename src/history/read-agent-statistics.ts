@@ -12,6 +12,7 @@ import type { Block, Chain } from '../chain/configured-chain.ts'
 import { selectPassRows, toPassRows } from './continue-records.ts'
 import { scoreRecords } from './read-leaderboard.ts'
 import { onOneBranch, rowsReadBy, type SnapshotReader } from './read-snapshot.ts'
+import type { SqlRow } from './tables/table.ts'
 import { selectRecordsOfAgent, toRecords } from './tables/track-records.ts'
 
 /** `capitalMode` is by default that of the agent's newest trade. */
@@ -46,24 +47,19 @@ export async function readAgentTotals(
   const id = Number(agentId)
   return onOneBranch(db, async () => {
     const capitalMode = requestedMode ?? (await readNewestMode(db, id, block))
-    const read = await db.batch<Record<string, unknown>>([
+    const read = await db.batch<SqlRow>([
       ...[TOKENS, DAYS, CLOSED, EXTREMES].map(sql => db.prepare(sql).bind(id, start, block, capitalMode)),
       selectRecordsOfAgent(db, id, time),
       ...selectPassRows(db, { recordsAt: time, block, time, agentId: id }),
     ])
-    const [tokens, days, closed, extremes, records, ...rows] = read
-    const scored = await scoreRecords(db, chain, toRecords(records?.results ?? []), toPassRows(rows), {
-      ...{ period, start, time },
-    })
+    const [tokens = [], days = [], closed = [], extremes = [], records, ...rows] = read.map(({ results }) => results)
+    const scored = await scoreRecords(db, chain, toRecords(records), toPassRows(rows), { period, start, time })
     return {
       ...{ start, capitalMode, lagBlocks },
       totals: {
-        tokens: (tokens?.results ?? []).map(toTokenTotals),
-        days: (days?.results ?? []).map(({ day, realized }) => ({
-          day: Number(day),
-          realized: BigInt(`${realized}`),
-        })),
-        closed: toClosedTotals(closed?.results[0] ?? {}, extremes?.results ?? []),
+        tokens: tokens.map(toTokenTotals),
+        days: days.map(({ day, realized }) => ({ day: Number(day), realized: BigInt(`${realized}`) })),
+        closed: toClosedTotals(closed[0] ?? {}, extremes),
       },
       score: scored.find(input => input.capitalMode === capitalMode)?.score,
       rowsRead: rowsReadBy(read),
@@ -116,7 +112,7 @@ async function readNewestMode(db: D1Database, agentId: number, block: number): P
   return mode ?? REAL
 }
 
-const toTokenTotals = ({ token, trades, ...amounts }: Record<string, unknown>): TokenTotals => ({
+const toTokenTotals = ({ token, trades, ...amounts }: SqlRow): TokenTotals => ({
   token: token as Address,
   trades: Number(trades),
   realized: BigInt(`${amounts.realized}`),
@@ -125,8 +121,8 @@ const toTokenTotals = ({ token, trades, ...amounts }: Record<string, unknown>): 
 })
 
 function toClosedTotals(
-  { count, wins, losses, profit, loss, held }: Record<string, unknown>,
-  extremes: readonly Record<string, unknown>[],
+  { count, wins, losses, profit, loss, held }: SqlRow,
+  extremes: readonly SqlRow[],
 ): TradeTotals['closed'] {
   const find = (name: string): Extreme | undefined => {
     const row = extremes.find(row => row.name === name)

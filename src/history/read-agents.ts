@@ -127,7 +127,7 @@ export const readHadAgentBefore = async (db: D1Database, owner: Address, time: n
 
 /** Returns the ids in a result of a snapshot. */
 export const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
-  ((results[statement]?.results ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
+  ((results[statement] ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
 
 /** A vault's agents by status, and what their open positions with real capital cost in USDC base units. */
 type VaultAgentSummary = { byStatus: Map<number, number>; used: bigint } & SnapshotFacts
@@ -145,7 +145,7 @@ export async function readVaultAgentSummary(
   const { results, facts } = await snapshots.readSnapshot(head, db =>
     [COUNT_BY_STATUS, USED].map(sql => db.prepare(sql).bind(vault)),
   )
-  const [counts = [], uses = []] = results.map(({ results }) => results)
+  const [counts = [], uses = []] = results
   return {
     byStatus: new Map((counts as { status: number; agents: number }[]).map(row => [row.status, row.agents])),
     used: BigInt((uses as { used: string }[])[0]?.used ?? 0),

@@ -62,7 +62,7 @@ export async function readCandles(
     ...(isStored ? [selectStoredCandles(db, range, seconds >= DAY_SECONDS ? DAY_SECONDS : HOUR_SECONDS)] : []),
   ])
   const { asOf, lagBlocks } = facts
-  const [priced, ofPosts, stored] = results.map(({ results }) => results)
+  const [priced, ofPosts, stored] = results
   const [before, ...prices] = times.map((_, index) => toPriceAt(priced?.[index])?.price)
   const postsFrom = keptPostsFrom(Number(asOf.timestamp))
   const pieces = [...(stored ?? []), ...(ofPosts ?? [])].map(toCandle)
@@ -94,7 +94,7 @@ export async function readIndexedPrices(
     ),
   ])
   if (indexed === undefined || indexed.cursor.timestamp < time) return new Map()
-  const prices = (indexed.results[0]?.results ?? []).map(row => toPriceAt(row)?.price)
+  const prices = (indexed.results[0] ?? []).map(row => toPriceAt(row)?.price)
   return new Map(
     tokens.flatMap((token, index) => {
       const price = prices[index]

@@ -8,7 +8,7 @@ import type { MultiplierChange } from '@agent-trading-service/protocol/price-bas
 import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
-import { type ContractEvent, type EventRow, quoted, toContractEvent } from './tables/events.ts'
+import { quoted, toContractEvents } from './tables/events.ts'
 
 /** More than a token has in decades. */
 const MAX_ACTIONS = 500
@@ -23,7 +23,7 @@ export async function readCorporateActions(
   head: Block | Promise<Block>,
 ): Promise<{ actions: CorporateAction[] } & SnapshotFacts> {
   const { results, facts } = await snapshots.readSnapshot(head, db => [db.prepare(SELECT).bind(token)])
-  return { actions: corporateActionsOf(eventsIn(results[0])), ...facts }
+  return { actions: corporateActionsOf(toContractEvents(results[0]).toReversed()), ...facts }
 }
 
 /** Reads the last announced change of each token that has one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
@@ -35,11 +35,9 @@ export async function readLastMultiplierChanges(
   const { results } = await snapshots.readSnapshot(head, db => tokens.map(token => db.prepare(SELECT).bind(token)))
   return new Map(
     tokens.flatMap((token, index) => {
-      const last = corporateActionsOf(eventsIn(results[index])).findLast(({ replaced }) => !replaced)
+      const actions = corporateActionsOf(toContractEvents(results[index]).toReversed())
+      const last = actions.findLast(({ replaced }) => !replaced)
       return last ? [[token, last] as const] : []
     }),
   )
 }
-
-const eventsIn = (result: D1Result<Record<string, unknown>> | undefined): ContractEvent[] =>
-  ((result?.results ?? []) as EventRow[]).map(toContractEvent).toReversed()

@@ -10,7 +10,8 @@ import type { Address } from 'viem'
 import type { Block, TradingChain } from '../chain/configured-chain.ts'
 import type { Equity } from '../chain/equity-and-worth.ts'
 import { type PriceAt, readHeldPrices } from './tables/candles.ts'
-import { type ContractEvent, type EventRow, toContractEvent } from './tables/events.ts'
+import { type ContractEvent, toContractEvents } from './tables/events.ts'
+import { readBatch } from './tables/table.ts'
 
 /** An agent's equity at a time, in USDC base units. Times are Unix seconds. */
 export type EquityPoint = {
@@ -68,14 +69,14 @@ export async function readEquityPoints(
 ): Promise<EquityPoint[]> {
   if (times.length === 0 || agentId > Number.MAX_SAFE_INTEGER) return []
   const id = Number(agentId)
-  const [bookRows, allocationRows, ageRows] = await db.batch<Record<string, unknown>>([
+  const [bookRows, allocationRows, ageRows] = await readBatch(db, [
     db.prepare(BOOKS).bind(id, JSON.stringify(times)),
     db.prepare(ALLOCATION_EVENTS).bind(id),
     db.prepare(AGE_EVENTS).bind(chain.contracts.PriceOracle, id, chain.contracts.TokenRegistry),
   ])
-  const rows = new Map(((bookRows?.results ?? []) as BookRow[]).map(row => [row.time, row]))
-  const allocations = ((allocationRows?.results ?? []) as EventRow[]).map(toContractEvent)
-  const ages = ((ageRows?.results ?? []) as EventRow[]).map(toContractEvent)
+  const rows = new Map(((bookRows ?? []) as BookRow[]).map(row => [row.time, row]))
+  const allocations = toContractEvents(allocationRows)
+  const ages = toContractEvents(ageRows)
   const states = times.flatMap(time => stateAt(time, rows.get(time), allocations))
   const { priceAt, decimalsOf } = await readHeldPrices(db, chain, states)
   return states.map(({ time, book, cap, block }) => {

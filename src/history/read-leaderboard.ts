@@ -13,6 +13,7 @@ import {
   toPassRows,
 } from './continue-records.ts'
 import { onOneBranch, type SnapshotReader } from './read-snapshot.ts'
+import { readBatch, readRows } from './tables/table.ts'
 import {
   type RecordsVersion,
   type Standing,
@@ -145,16 +146,16 @@ async function readStandings(
   period: { period: Period; start: number },
   { block, time }: { block: number; time: number },
 ): Promise<{ standings: Standing[]; recordsRead: number }> {
-  const [stored, records, ...rows] = await db.batch<Record<string, unknown>>([
+  const [stored, records, ...rows] = await readBatch(db, [
     selectStandings(db, period, time),
     selectRecords(db, time),
     ...selectPassRows(db, { recordsAt: time, block, time }),
   ])
-  if (stored !== undefined && stored.results.length > 0) {
-    const standings = toStandings(stored.results)
+  if (stored !== undefined && stored.length > 0) {
+    const standings = toStandings(stored)
     return { standings, recordsRead: standings.length }
   }
-  const version = toRecords(records?.results ?? [])
+  const version = toRecords(records)
   const scored = await scoreRecords(db, chain, version, toPassRows(rows), { ...period, time })
   const standings = scored.map(({ score, agentId, capitalMode, vault, track }) => ({
     ...{ agentId, capitalMode, vault, track, block },
@@ -193,9 +194,7 @@ const OWNERS = `SELECT agents.agent_id AS agentId, agents.owner, owner_agents.ag
   CROSS JOIN owner_agents ON owner_agents.owner = agents.owner`
 
 async function readOwners(db: D1Database, agentIds: readonly number[]) {
-  const { results } = await db
-    .prepare(OWNERS)
-    .bind(JSON.stringify(agentIds))
-    .all<{ agentId: number; owner: Address; agentsOfOwner: number }>()
-  return new Map(results.map(({ agentId, ...owner }) => [agentId, owner]))
+  type OwnerRow = { agentId: number; owner: Address; agentsOfOwner: number }
+  const rows = await readRows<OwnerRow>(db, OWNERS, JSON.stringify(agentIds))
+  return new Map(rows.map(({ agentId, ...owner }) => [agentId, owner]))
 }

@@ -4,8 +4,8 @@ import { compareLogPositions, type LogPosition } from '@agent-trading-service/pr
 import type { Address, Hex } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
-import { type ContractEvent, type EventRow, selectNamed, toContractEvent } from './tables/events.ts'
-import { type OrderRow, type PlacedOrder, toPlacedOrder } from './tables/orders.ts'
+import { type ContractEvent, selectNamed, toContractEvents } from './tables/events.ts'
+import { type PlacedOrder, toPlacedOrders } from './tables/orders.ts'
 import { readClosings, readNotes } from './tables/trades.ts'
 
 /**
@@ -98,12 +98,12 @@ async function complete(db: D1Database, orders: readonly OrderRecord[]): Promise
  * last one has the contracts that were named.
  */
 function recordsOf(results: Snapshot['results'], indexes: { orders: number[]; events: number[] }): OrderRecord[] {
-  const rowsOf = (some: number[]) => some.flatMap(index => results[index]?.results ?? [])
-  const events = (rowsOf(indexes.events) as EventRow[]).map(toContractEvent)
+  const rowsOf = (some: number[]) => some.flatMap(index => results[index] ?? [])
+  const events = toContractEvents(rowsOf(indexes.events))
   const byOrder = Map.groupBy(events, ({ args }) => args.orderId)
-  const named = ((results.at(-1)?.results ?? []) as EventRow[]).map(toContractEvent)
+  const named = toContractEvents(results.at(-1))
   const books = named.filter(({ name }) => name === 'OrderBookUpdated')
-  const placed = (rowsOf(indexes.orders) as OrderRow[]).map(toPlacedOrder)
+  const placed = toPlacedOrders(rowsOf(indexes.orders))
   return placed.map(order => toRecord(order, byOrder.get(order.orderId) ?? [], books))
 }
 

@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import { type AgentIds, idsIn } from './read-agents.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
-import { type ContractEvent, type EventRow, OWNER_EVENTS, quoted, toContractEvent } from './tables/events.ts'
+import { type ContractEvent, OWNER_EVENTS, quoted, toContractEvents } from './tables/events.ts'
 
 /** Selects the owner's events of an agent, newest first. */
 export type OwnerEventQuery = { agentId: bigint; limit: number; before?: LogPosition | undefined }
@@ -30,9 +30,9 @@ export async function readOwnerEvents(
     db.prepare(`SELECT * FROM (${NEWEST}) WHERE name IN (${quoted(OWNER_EVENTS)}) LIMIT ${limit + 1}`).bind(...place),
     db.prepare(`SELECT block, log_index FROM (${NEWEST}) LIMIT 1 OFFSET ${MAX_SCANNED - 1}`).bind(...place),
   ])
-  const found = ((results[0]?.results ?? []) as EventRow[]).map(toContractEvent)
+  const found = toContractEvents(results[0])
   const events = found.slice(0, limit)
-  const [scanned] = (results[1]?.results ?? []) as { block: number; log_index: number }[]
+  const [scanned] = (results[1] ?? []) as { block: number; log_index: number }[]
   const last = found.length > limit ? events.at(-1) : undefined
   return {
     events,

@@ -4,12 +4,13 @@ import { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
 import { logEvent } from '../log.ts'
 import { type IndexCursor, indexKeyOf, selectCursor, toCursor } from './tables/cursor.ts'
+import type { SqlRow } from './tables/table.ts'
 
 /** Returns the queries of a read. They run in one transaction with the query for the cursor. */
 type Queries = (db: D1DatabaseSession) => D1PreparedStatement[]
 
 /** What the index had at its cursor. */
-export type Snapshot = { results: D1Result<Record<string, unknown>>[]; cursor: IndexCursor; facts: SnapshotFacts }
+export type Snapshot = { results: SqlRow[][]; cursor: IndexCursor; facts: SnapshotFacts }
 
 /** What every read says of its snapshot. */
 export type SnapshotFacts = {
@@ -79,9 +80,9 @@ export function createSnapshotReader({
     const session = db.withSession(constraint)
     try {
       const statements = [selectCursor(session), ...queries(session)]
-      const [cursors, ...results] = await session.batch<Record<string, unknown>>(statements)
+      const [cursors, ...found] = await session.batch<SqlRow>(statements)
       const cursor = toCursor(cursors?.results[0], indexKey)
-      return cursor && { cursor, results }
+      return cursor && { cursor, results: found.map(({ results }) => results), rowsRead: rowsReadBy(found) }
     } catch (error) {
       logReadFailure(error)
       return undefined
@@ -94,7 +95,7 @@ export function createSnapshotReader({
   return { readSnapshot, readIndex, readIndexCursor }
 }
 
-type IndexedPart = Pick<Snapshot, 'cursor' | 'results'>
+type IndexedPart = Pick<Snapshot, 'cursor' | 'results'> & Pick<SnapshotFacts, 'rowsRead'>
 
 /**
  * Whether the index is known to be as of the caller's newest block without a request to a node. A cursor above it means
@@ -103,11 +104,10 @@ type IndexedPart = Pick<Snapshot, 'cursor' | 'results'>
 const isAsOf = ({ number, timestamp }: Block, cursor: IndexCursor): boolean =>
   BigInt(cursor.block) === number && BigInt(cursor.timestamp) === timestamp
 
-function describe(indexed: IndexedPart, head: Block): Snapshot {
-  const { block, timestamp } = indexed.cursor
-  const asOf = { number: BigInt(block), timestamp: BigInt(timestamp) }
-  const lagBlocks = Math.max(0, Number(head.number) - block)
-  return { ...indexed, facts: { asOf, lagBlocks, rowsRead: rowsReadBy(indexed.results) } }
+function describe({ cursor, results, rowsRead }: IndexedPart, head: Block): Snapshot {
+  const asOf = { number: BigInt(cursor.block), timestamp: BigInt(cursor.timestamp) }
+  const lagBlocks = Math.max(0, Number(head.number) - cursor.block)
+  return { results, cursor, facts: { asOf, lagBlocks, rowsRead } }
 }
 
 /** Returns how many rows statements read. */

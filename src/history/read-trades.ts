@@ -7,7 +7,8 @@ import { type Block, notBefore, type TradingChain } from '../chain/configured-ch
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
-import { type TradeRow, toTrade, withNotes } from './tables/trades.ts'
+import { readRows } from './tables/table.ts'
+import { toTrades, withNotes } from './tables/trades.ts'
 
 /** Selects the trades of an agent, or of all agents, newest first. */
 export type TradeQuery = {
@@ -38,9 +39,9 @@ export async function readTrades(
   const { results, facts } = await snapshots.readSnapshot(head, db =>
     canExist ? [selectTradePage(db, query), selectScanEnd(db, query)] : [],
   )
-  const page = ((results[0]?.results ?? []) as TradeRow[]).map(toTrade)
+  const page = toTrades(results[0])
   const trades = page.slice(0, limit)
-  const [scanned] = (results[1]?.results ?? []) as { block: number; log_index: number }[]
+  const [scanned] = (results[1] ?? []) as { block: number; log_index: number }[]
   const scanEnd = scanned && { blockNumber: BigInt(scanned.block), logIndex: scanned.log_index }
   return { trades, next: page.length > limit ? trades.at(-1) : scanEnd, ...facts }
 }
@@ -131,10 +132,10 @@ export async function readClosedPositions(
   const { results, facts } = await snapshots.readSnapshot(head, db =>
     isIndexable(agentId) ? [CLOSED_PAGE, TRADES_OF_PAGE].map(sql => db.prepare(sql).bind(...values)) : [],
   )
-  const [closed = [], trades = []] = results.map(({ results }) => results)
+  const [closed = [], trades] = results
   const ids = (closed as { position_id: number }[]).map(({ position_id }) => BigInt(position_id))
   const page = ids.slice(0, limit)
-  const byPosition = Map.groupBy((trades as TradeRow[]).map(toTrade), ({ positionId }) => positionId)
+  const byPosition = Map.groupBy(toTrades(trades), ({ positionId }) => positionId)
   const positions = await getPositions(notBefore(chain, facts.asOf), page)
   // A closed position stays closed, so a node that disagrees is on another branch.
   if (positions.length !== page.length || positions.some(({ status }) => status === PositionStatus.Open))
@@ -167,21 +168,20 @@ export async function readPositionLife(
     db.prepare(TRADES_OF_POSITION).bind(Number(agentId), Number(positionId)),
   ])
   if (facts.lagBlocks > 0) return undefined
-  const life = lifeOf(((results[0]?.results ?? []) as TradeRow[]).map(toTrade))
+  const life = lifeOf(toTrades(results[0]))
   return life && { life, rowsRead: facts.rowsRead }
 }
 
 /** The transaction that executed an agent's intent. */
 export type IntentTradeQuery = { agentId: bigint; hash: Hex; blockNumber: bigint }
 
+const INTENT_TRADE = `SELECT * FROM trades WHERE agent_id = ?1 AND block = ?2 AND transaction_hash = ?3 AND source = 'intent'`
+
 /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
 export async function readIntentTrade(
   db: D1Database,
   { agentId, hash, blockNumber }: IntentTradeQuery,
 ): Promise<Trade | undefined> {
-  const row = await db
-    .prepare("SELECT * FROM trades WHERE agent_id = ?1 AND block = ?2 AND transaction_hash = ?3 AND source = 'intent'")
-    .bind(Number(agentId), Number(blockNumber), hash)
-    .first<TradeRow>()
-  return row === null ? undefined : toTrade(row)
+  const [trade] = toTrades(await readRows(db, INTENT_TRADE, Number(agentId), Number(blockNumber), hash))
+  return trade
 }

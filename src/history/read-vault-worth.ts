@@ -16,6 +16,7 @@ import { selectPassRows, toPassRows } from './continue-records.ts'
 import { onOneBranch } from './read-snapshot.ts'
 import { readHeldPrices } from './tables/candles.ts'
 import { quoted } from './tables/events.ts'
+import { readBatch } from './tables/table.ts'
 import { readContributions } from './tables/track-records.ts'
 import { selectVaultBooks, toVaultBook } from './tables/vault-books.ts'
 
@@ -49,13 +50,13 @@ export async function readSharePricePoints(
 ): Promise<SharePricePoint[]> {
   const newest = times.at(-1)
   if (newest === undefined) return []
-  const [stored, version, ...rows] = await db.batch<Record<string, unknown>>([
+  const [stored, version, ...rows] = await readBatch(db, [
     selectVaultBooks(db, vault, times.map(hourOf)),
     db.prepare('SELECT coalesce(max(hour), 0) AS hour FROM track_records'),
     ...selectPassRows(db, { recordsAt: MAX_TIME, block: Number.MAX_SAFE_INTEGER, time: newest }),
   ])
-  const books = new Map((stored?.results ?? []).map(row => [Number(row.place), toVaultBook(row)] as const))
-  const foldedTo = Number(version?.results[0]?.hour ?? 0) * HOUR_SECONDS
+  const books = new Map((stored ?? []).map(row => [Number(row.place), toVaultBook(row)] as const))
+  const foldedTo = Number(version?.[0]?.hour ?? 0) * HOUR_SECONDS
   const { trades, events } = toPassRows(rows)
   const pending = vaultChangesOf(trades, events).filter(change => change.vault === vault)
   const states: BookState[] = []

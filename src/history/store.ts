@@ -24,7 +24,7 @@ import {
 import { eventsTable, pricesTable, readOracleBefore, selectNamed, toNamed } from './tables/events.ts'
 import { ordersTable } from './tables/orders.ts'
 import { positionsTable, readTradedPositions } from './tables/positions.ts'
-import { deleteAbove, type IndexTable } from './tables/table.ts'
+import { deleteAbove, type IndexTable, readBatch, readRows, type SqlRow } from './tables/table.ts'
 import { bookTrades, tradesTable } from './tables/trades.ts'
 
 /** Rows per transaction. A database may have millions, and a transaction may take 30 s. */
@@ -104,8 +104,8 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     /** Applies pending migrations, as `wrangler d1 migrations apply` would. */
     async migrate(): Promise<void> {
       await db.prepare(CREATE_MIGRATIONS_TABLE).run()
-      const { results } = await db.prepare('SELECT name FROM d1_migrations').all<{ name: string }>()
-      const applied = new Set(results.map(({ name }) => name))
+      const rows = await readRows<{ name: string }>(db, APPLIED)
+      const applied = new Set(rows.map(({ name }) => name))
       for (const { name, statements } of migrations.filter(({ name }) => !applied.has(name)))
         await db
           .batch([
@@ -120,7 +120,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
 
     /** Reads the cursor; undefined if there is none, or if the index is of other contracts. */
     readCursor: async (): Promise<IndexCursor | undefined> =>
-      toCursor(await selectCursor(db).first<Record<string, unknown>>(), indexKey),
+      toCursor(await selectCursor(db).first<SqlRow>(), indexKey),
 
     /**
      * Deletes the cursor: no read uses the index then, and `deleteObsolete` deletes the rows from events. A cursor of
@@ -142,7 +142,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
      * of reorgs if it is of other contracts. Returns whether more are left, so deletion resumes after an interruption.
      */
     async deleteObsolete(): Promise<boolean> {
-      const row = await selectCursor(db).first<Record<string, unknown>>()
+      const row = await selectCursor(db).first<SqlRow>()
       if (toCursor(row, indexKey) !== undefined) return false
       if (await deletePage(db, row === null ? EVENT_TABLES : ALL_TABLES)) return true
       await db.batch([
@@ -188,8 +188,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
           .prepare(`SELECT block || ':' || log_index AS place FROM ${table} WHERE block BETWEEN ?1 AND ?2`)
           .bind(fromBlock, toBlock),
       )
-      const found = await db.batch<{ place: string }>(places)
-      return new Set(found.flatMap(({ results }) => results.map(({ place }) => place)))
+      return new Set((await readBatch(db, places)).flat().map(({ place }) => place as string))
     },
 
     /** Reads the blocks that a reorg could still replace, newest first. */
@@ -199,7 +198,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
     readPositions: (ids: readonly bigint[]) => readTradedPositions(db, ids),
 
     /** Reads the replaceable contracts that permanent ones have named up to the cursor. */
-    readNamed: async (chain: Chain) => toNamed(chain, await selectNamed(db, chain).all()),
+    readNamed: async (chain: Chain) => toNamed(chain, (await selectNamed(db, chain).all<SqlRow>()).results),
 
     /** Reads the oracle that the token registry named before a block; undefined if it named none. */
     readOracleBefore: (tokenRegistry: Address, block: number) => readOracleBefore(db, tokenRegistry, block),
@@ -219,19 +218,18 @@ const CREATE_MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations (
   applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`
 
+const APPLIED = 'SELECT name FROM d1_migrations'
+
 /** The names of the migrations, in order. `unknown` are those of the database that this version lacks. */
 export type MigrationState = { applied: string[]; pending: string[]; unknown: string[] }
 
 /** Reads which migrations a database has: none if it lacks the table of migrations. Throws HISTORY_UNAVAILABLE. */
 export async function readMigrationState(db: D1Database): Promise<MigrationState> {
-  const { results } = await db
-    .prepare('SELECT name FROM d1_migrations')
-    .all<{ name: string }>()
-    .catch(error => {
-      if (error instanceof Error && /no such table/.test(error.message)) return { results: [] }
-      throw refuse('HISTORY_UNAVAILABLE', {}, { cause: error })
-    })
-  const names = new Set(results.map(({ name }) => name))
+  const rows = await readRows<{ name: string }>(db, APPLIED).catch(error => {
+    if (error instanceof Error && /no such table/.test(error.message)) return []
+    throw refuse('HISTORY_UNAVAILABLE', {}, { cause: error })
+  })
+  const names = new Set(rows.map(({ name }) => name))
   return {
     applied: migrations.filter(({ name }) => names.has(name)).map(({ name }) => name),
     pending: migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),

@@ -16,6 +16,7 @@ import { symbolsOf } from '../chain/token-symbols.ts'
 import { nowAt } from '../clock.ts'
 import { readCurrentAgents } from '../history/tables/agents.ts'
 import { type OpenPosition, readOpenPositions } from '../history/tables/positions.ts'
+import { readRows } from '../history/tables/table.ts'
 import { readAgentsTradedSince } from '../history/tables/trades.ts'
 import { presentMarketSession } from '../resources/price.ts'
 import { presentMultiplier } from '../resources/token.ts'
@@ -264,18 +265,15 @@ export function createAlerts({ chain, db, eventLog }: { chain: TradingChain; db:
 /** How many corporate actions of a token are told to the same agents within a day. */
 const MAX_TOLD_ACTIONS = 32
 
+const ANNOUNCING = `SELECT DISTINCT contract FROM events INDEXED BY events_contract
+  WHERE contract IN (SELECT args ->> 'token' FROM events INDEXED BY events_contract WHERE contract = ?1 AND name = 'TokenRegistered')
+  AND name = '${MULTIPLIER_UPDATED}' AND CAST(args ->> 'effectiveAtTimestamp' AS INTEGER) >= ?2`
+
 /** Reads the listed tokens whose last announced changes take effect later, or did so within the last days. */
 async function readAnnouncingTokens(db: D1Database, tokenRegistry: Address): Promise<Address[]> {
   const since = Math.floor(Date.now() / 1000) - 2 * DAY_SECONDS
-  const { results } = await db
-    .prepare(
-      `SELECT DISTINCT contract FROM events INDEXED BY events_contract
-      WHERE contract IN (SELECT args ->> 'token' FROM events INDEXED BY events_contract WHERE contract = ?1 AND name = 'TokenRegistered')
-      AND name = '${MULTIPLIER_UPDATED}' AND CAST(args ->> 'effectiveAtTimestamp' AS INTEGER) >= ?2`,
-    )
-    .bind(tokenRegistry, since)
-    .all<{ contract: Address }>()
-  return results.map(({ contract }) => contract)
+  const rows = await readRows<{ contract: Address }>(db, ANNOUNCING, tokenRegistry, since)
+  return rows.map(({ contract }) => contract)
 }
 
 type ActionState = 'announced' | 'effective' | 'replaced'

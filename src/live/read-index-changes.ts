@@ -4,14 +4,15 @@ import type { Address, Hex } from 'viem'
 import { selectBranchHash } from '../history/tables/cursor.ts'
 import {
   type ContractEvent,
-  type EventRow,
   OWNER_EVENTS,
   type PostedPrice,
   quoted,
-  toContractEvent,
+  toContractEvents,
+  toPostedPrices,
 } from '../history/tables/events.ts'
-import { type OrderRow, type PlacedOrder, toPlacedOrder } from '../history/tables/orders.ts'
-import { type TradeRow, toTrade, withNotes } from '../history/tables/trades.ts'
+import { type PlacedOrder, toPlacedOrders } from '../history/tables/orders.ts'
+import { readBatch } from '../history/tables/table.ts'
+import { toTrades, withNotes } from '../history/tables/trades.ts'
 import type { IndexPosition, IndexReorg } from './store.ts'
 
 /** Changes in the index that are not in the event log yet. */
@@ -57,59 +58,30 @@ export async function readIndexChanges(
 ): Promise<IndexChanges | undefined> {
   const { block = -1, reorg = 0, known } = position ?? {}
   const session = db.withSession('first-primary') // a replica may lack the latest writes
-  const [cursors, reorgs, knownBlock, trades, orders, events, reallocated, prices, announced] = await session
-    .batch<Record<string, unknown>>([
-      session
-        .prepare(
-          `SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg, ${END_OF_READ} AS end
-          FROM cursor`,
-        )
-        .bind(block),
+  const after = (sql: string) => session.prepare(sql).bind(block)
+  const [cursors, reorgs, knownBlock, trades, orders, events, reallocated, prices, announced] = await readBatch(
+    session,
+    [
+      after(CURSOR),
       session.prepare('SELECT id, ancestor, lost FROM reorgs WHERE id > ?1 ORDER BY id').bind(reorg),
       selectBranchHash(session, known?.block ?? -1),
-      session
-        .prepare(
-          `${withNotes(`SELECT * FROM trades WHERE ${IS_NEW} AND block <= ${END_OF_READ}`)} ORDER BY block, log_index`,
-        )
-        .bind(block),
-      session
-        .prepare(`SELECT * FROM orders WHERE ${IS_NEW} AND block <= ${END_OF_READ} ORDER BY block, log_index`)
-        .bind(block),
-      session
-        .prepare(
-          `SELECT * FROM events WHERE ${IS_NEW} AND block <= ${END_OF_READ} AND name IN (${quoted(AGENT_EVENTS)})
-          ORDER BY block, log_index`,
-        )
-        .bind(block),
-      session
-        .prepare(
-          `SELECT DISTINCT agent_id FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
-          AND name IN (${quoted(REALLOCATION_EVENTS)})`,
-        )
-        .bind(block),
-      session
-        .prepare(
-          `SELECT * FROM prices INDEXED BY prices_block WHERE ${IS_NEW} AND block <= ${END_OF_READ}
-          ORDER BY block, log_index`,
-        )
-        .bind(block),
-      session
-        .prepare(
-          `SELECT DISTINCT contract FROM events WHERE ${IS_NEW} AND block <= (SELECT block FROM cursor)
-          AND name = '${MULTIPLIER_UPDATED}'`,
-        )
-        .bind(block),
-    ])
-    .catch(emptyIfNoTables)
-  const cursor = cursors?.results[0] as CursorWithReorg | undefined
+      after(`${withNotes(`SELECT * FROM trades WHERE ${IS_READ}`)} ${IN_ORDER}`),
+      after(`SELECT * FROM orders WHERE ${IS_READ} ${IN_ORDER}`),
+      after(`SELECT * FROM events WHERE ${IS_READ} AND name IN (${quoted(AGENT_EVENTS)}) ${IN_ORDER}`),
+      after(`SELECT DISTINCT agent_id FROM events WHERE ${IS_INDEXED} AND name IN (${quoted(REALLOCATION_EVENTS)})`),
+      after(`SELECT * FROM prices INDEXED BY prices_block WHERE ${IS_READ} ${IN_ORDER}`),
+      after(`SELECT DISTINCT contract FROM events WHERE ${IS_INDEXED} AND name = '${MULTIPLIER_UPDATED}'`),
+    ],
+  ).catch(emptyIfNoTables)
+  const cursor = cursors?.[0] as CursorWithReorg | undefined
   if (cursor === undefined || cursor.scope !== indexKey) return undefined
   if (position === undefined || block < 0) {
     const lagSeconds = Date.now() / 1_000 - cursor.timestamp
     if (cursor.head - cursor.block > MAX_START_LAG_BLOCKS && lagSeconds > MAX_START_LAG_SECONDS) return undefined
     return { kind: 'start', block: cursor.block, hash: cursor.hash, reorg: cursor.reorg ?? 0 }
   }
-  if (reorgs && reorgs.results.length > 0) return { kind: 'reorgs', reorgs: reorgs.results as IndexReorg[] }
-  const hash = knownBlock?.results[0]?.hash
+  if (reorgs && reorgs.length > 0) return { kind: 'reorgs', reorgs: reorgs as IndexReorg[] }
+  const hash = knownBlock?.[0]?.hash
   // The index was rebuilt without a reorg row, so no sent event belongs to this chain.
   if (cursor.block < block || (known !== undefined && hash !== undefined && hash !== known.hash))
     return { kind: 'reorgs', reorgs: [{ id: reorg, ancestor: -1, lost: block }] }
@@ -119,12 +91,12 @@ export async function readIndexChanges(
     block: cursor.end,
     hash: isComplete ? cursor.hash : undefined,
     timestamp: cursor.timestamp,
-    trades: ((trades?.results ?? []) as TradeRow[]).map(toTrade),
-    orders: ((orders?.results ?? []) as OrderRow[]).map(toPlacedOrder),
-    events: ((events?.results ?? []) as EventRow[]).map(toContractEvent),
-    reallocatedAgents: (reallocated?.results ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
-    announcing: (announced?.results ?? []).map(({ contract }) => contract as Address),
-    posts: ((prices?.results ?? []) as PostRow[]).map(toPost),
+    trades: toTrades(trades),
+    orders: toPlacedOrders(orders),
+    events: toContractEvents(events),
+    reallocatedAgents: (reallocated ?? []).flatMap(({ agent_id }) => (agent_id as number | null) ?? []),
+    announcing: (announced ?? []).map(({ contract }) => contract as Address),
+    posts: toPostedPrices(prices),
     isComplete,
   }
 }
@@ -152,22 +124,12 @@ const END_OF_READ = `(SELECT min(block) FROM (SELECT block FROM cursor
   UNION ALL ${lastBlockOfRead(`prices INDEXED BY prices_block WHERE ${IS_NEW}`)}
   UNION ALL ${lastBlockOfRead(`events WHERE ${IS_NEW} AND name IN (${quoted(AGENT_EVENTS)})`)}
   UNION ALL ${lastBlockOfRead(`orders WHERE ${IS_NEW}`)}))`
-
-type PostRow = {
-  token: Address
-  block: number
-  log_index: number
-  price: string
-  observed_at: number
-  timestamp: number
-}
-
-const toPost = ({ log_index, price, observed_at, ...row }: PostRow): PostedPrice => ({
-  ...row,
-  logIndex: log_index,
-  price: BigInt(price),
-  observedAt: observed_at,
-})
+/** Whether a row is of the blocks of a read, and whether it is of those up to the cursor. */
+const IS_READ = `${IS_NEW} AND block <= ${END_OF_READ}`
+const IS_INDEXED = `${IS_NEW} AND block <= (SELECT block FROM cursor)`
+const IN_ORDER = 'ORDER BY block, log_index'
+const CURSOR = `SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg, ${END_OF_READ} AS end
+  FROM cursor`
 
 type CursorWithReorg = {
   scope: string

@@ -1,7 +1,7 @@
 import { AgentStatus } from '@agent-trading-service/protocol/enums'
 import type { Address } from 'viem'
 import type { ContractEvent } from './events.ts'
-import { bindRows, type ColumnValue, deleteAbove, type IndexTable } from './table.ts'
+import { bindRows, type ColumnValue, deleteAbove, type IndexTable, readRows } from './table.ts'
 
 /** A version of an agent: its state from one event on, until the next version. */
 export type AgentVersion = {
@@ -93,15 +93,11 @@ export async function toAgentVersions(
   })
 }
 
+const CURRENT_AGENTS = `SELECT agent_id AS agentId, block, log_index AS logIndex, owner, vault, track, status, given, timestamp
+  FROM agents INDEXED BY agents_now WHERE until IS NULL AND agent_id IN (SELECT value FROM json_each(?1))`
+
 /** Reads the current versions of agents. Agents that the index does not have are left out. */
 export async function readCurrentAgents(db: D1Database, ids: readonly number[]): Promise<AgentVersion[]> {
   if (ids.length === 0) return []
-  const { results } = await db
-    .prepare(
-      `SELECT agent_id AS agentId, block, log_index AS logIndex, owner, vault, track, status, given, timestamp
-      FROM agents INDEXED BY agents_now WHERE until IS NULL AND agent_id IN (SELECT value FROM json_each(?1))`,
-    )
-    .bind(JSON.stringify(ids))
-    .all<AgentVersion>()
-  return results
+  return readRows(db, CURRENT_AGENTS, JSON.stringify(ids))
 }

@@ -3,6 +3,7 @@ import type { Address } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
 import { readDecimals } from '../../chain/token-decimals.ts'
 import type { IndexCursor } from './cursor.ts'
+import { readBatch, readRows, type SqlRow } from './table.ts'
 
 const HOUR_SECONDS = 3_600
 const DAY_SECONDS = 86_400
@@ -123,7 +124,7 @@ export const selectPricesAt = (db: Pick<D1Database, 'prepare'>, moments: readonl
     .bind(JSON.stringify(moments.map(({ token, time }) => [token, time])))
 
 /** Returns the price of a row of `selectPricesAt`; undefined before the first post. */
-export function toPriceAt(row: Record<string, unknown> | undefined): PriceAt | undefined {
+export function toPriceAt(row: SqlRow | undefined): PriceAt | undefined {
   if (typeof row?.found !== 'string') return undefined
   const [price, observedAt, block] = JSON.parse(row.found) as [string, number, number]
   return { price: BigInt(price), observedAt, block }
@@ -144,11 +145,9 @@ export async function readPricesBefore(
   tokens: readonly Address[],
   block: number,
 ): Promise<Map<Address, bigint>> {
-  const { results } = await db
-    .prepare(PRICES_BEFORE)
-    .bind(JSON.stringify(tokens), block)
-    .all<{ token: Address; price: string | null }>()
-  return new Map(results.flatMap(({ token, price }) => (price === null ? [] : [[token, BigInt(price)]])))
+  type Row = { token: Address; price: string | null }
+  const rows = await readRows<Row>(db, PRICES_BEFORE, JSON.stringify(tokens), block)
+  return new Map(rows.flatMap(({ token, price }) => (price === null ? [] : [[token, BigInt(price)]])))
 }
 
 /** Prices per query. */
@@ -164,8 +163,7 @@ export async function readPricesAt(
   const queries = Array.from({ length: Math.ceil(distinct.length / MOMENTS_PER_QUERY) }, (_, page) =>
     selectPricesAt(db, distinct.slice(page * MOMENTS_PER_QUERY, (page + 1) * MOMENTS_PER_QUERY)),
   )
-  const found = queries.length === 0 ? [] : await db.batch<Record<string, unknown>>(queries)
-  const prices = found.flatMap(({ results }) => results.map(toPriceAt))
+  const prices = (await readBatch(db, queries)).flat().map(toPriceAt)
   const priceOf = new Map([...byKey.keys()].map((key, index) => [key, prices[index]]))
   return (token, time) => priceOf.get(`${token} ${time}`)
 }
@@ -201,7 +199,7 @@ export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatem
 ]
 
 /** Returns the candle of a row. */
-export function toCandle(row: Record<string, unknown>): Candle {
+export function toCandle(row: SqlRow): Candle {
   const { start, open, high, low, close, posts } = row as Record<'open' | 'high' | 'low' | 'close', string> &
     Record<'start' | 'posts', number>
   return { start, open: BigInt(open), high: BigInt(high), low: BigInt(low), close: BigInt(close), posts }

@@ -1,5 +1,6 @@
 import type { Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
+import type { SqlRow } from './table.ts'
 
 /**
  * Returns a key of an index's chain and permanent contracts. Rows under another key are useless. A router or an oracle
@@ -45,7 +46,7 @@ export const selectCursor = (db: Pick<D1Database, 'prepare'>): D1PreparedStateme
   db.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
 
 /** Returns the cursor of a row; undefined if there is none, or if the index belongs to other contracts. */
-export function toCursor(row: Record<string, unknown> | null | undefined, indexKey: string): IndexCursor | undefined {
+export function toCursor(row: SqlRow | null | undefined, indexKey: string): IndexCursor | undefined {
   if (row?.scope !== indexKey) return undefined
   const { block, hash, timestamp, head, final } = row as IndexCursor
   return { block, hash, timestamp, head, final }

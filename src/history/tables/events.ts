@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
-import { defineTable } from './table.ts'
+import { defineTable, type RowOf, readRows, type SqlRow } from './table.ts'
 
 /** An event of a contract that is neither a trade nor a price. Integers in `args` are digits. */
 export type ContractEvent = {
@@ -14,40 +14,27 @@ export type ContractEvent = {
   timestamp: number
 }
 
-export const eventsTable = defineTable<ContractEvent>('events', {
-  block: event => event.block,
-  log_index: event => event.logIndex,
-  contract: event => event.contract,
-  name: event => event.name,
-  agent_id: event => event.agentId,
-  args: ({ args }) => JSON.stringify(args),
-  transaction_hash: event => event.transactionHash,
-  timestamp: event => event.timestamp,
-})
-
-/** A row of `events`. */
-export type EventRow = {
-  block: number
-  log_index: number
-  contract: Address
-  name: string
-  agent_id: number | null
-  args: string
-  transaction_hash: Hex
-  timestamp: number
+const eventColumns = {
+  block: ({ block }: ContractEvent) => block,
+  log_index: ({ logIndex }: ContractEvent) => logIndex,
+  contract: ({ contract }: ContractEvent) => contract,
+  name: ({ name }: ContractEvent) => name,
+  agent_id: ({ agentId }: ContractEvent) => agentId,
+  args: ({ args }: ContractEvent) => JSON.stringify(args),
+  transaction_hash: ({ transactionHash }: ContractEvent) => transactionHash,
+  timestamp: ({ timestamp }: ContractEvent) => timestamp,
 }
+export const eventsTable = defineTable('events', eventColumns)
 
-/** Returns the event of a row. */
-export const toContractEvent = (row: EventRow): ContractEvent => ({
-  block: row.block,
-  logIndex: row.log_index,
-  contract: row.contract,
-  name: row.name,
-  agentId: row.agent_id,
-  args: JSON.parse(row.args) as ContractEvent['args'],
-  transactionHash: row.transaction_hash,
-  timestamp: row.timestamp,
-})
+/** Returns the events of rows. */
+export const toContractEvents = (rows: readonly SqlRow[] = []): ContractEvent[] =>
+  (rows as RowOf<typeof eventColumns>[]).map(({ log_index, agent_id, args, transaction_hash, ...event }) => ({
+    ...event,
+    logIndex: log_index,
+    agentId: agent_id,
+    args: JSON.parse(args),
+    transactionHash: transaction_hash,
+  }))
 
 /** Events that change who controls an agent, or what its owner allows. */
 export const OWNER_EVENTS = [
@@ -83,15 +70,12 @@ export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, tradin
     .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
 
 /**
- * Returns the contracts of the result of `selectNamed`. Configured ones come first: those of a deployment that does not
+ * Returns the contracts of the rows of `selectNamed`. Configured ones come first: those of a deployment that does not
  * name its contracts on the chain.
  */
-export function toNamed(
-  { contracts, trading }: Chain,
-  result: D1Result<Record<string, unknown>> | undefined,
-): Record<Replaceable, Address[]> {
+export function toNamed({ contracts, trading }: Chain, rows: readonly SqlRow[]): Record<Replaceable, Address[]> {
   const named = (kind: Replaceable) =>
-    (result?.results ?? []).filter(({ name }) => name === NAMING_EVENTS[kind]).map(({ address }) => address as Address)
+    rows.filter(({ name }) => name === NAMING_EVENTS[kind]).map(({ address }) => address as Address)
   return {
     ownerControls: named('ownerControls'),
     orderBooks: named('orderBooks'),
@@ -101,20 +85,17 @@ export function toNamed(
   }
 }
 
+const ORACLE_BEFORE = `SELECT args ->> 'current' AS oracle FROM events INDEXED BY events_contract
+  WHERE contract = ?1 AND name = 'PriceOracleUpdated' AND block < ?2 ORDER BY block DESC, log_index DESC LIMIT 1`
+
 /** Reads the oracle that the token registry named before a block; undefined if it named none. */
 export async function readOracleBefore(
   db: D1Database,
   tokenRegistry: Address,
   block: number,
 ): Promise<Address | undefined> {
-  const oracle = await db
-    .prepare(
-      `SELECT args ->> 'current' AS oracle FROM events INDEXED BY events_contract
-      WHERE contract = ?1 AND name = 'PriceOracleUpdated' AND block < ?2 ORDER BY block DESC, log_index DESC LIMIT 1`,
-    )
-    .bind(tokenRegistry, block)
-    .first<Address>('oracle')
-  return oracle ?? undefined
+  const [found] = await readRows<{ oracle: Address }>(db, ORACLE_BEFORE, tokenRegistry, block)
+  return found?.oracle
 }
 
 /** Returns names as a list of SQL. */
@@ -130,14 +111,24 @@ export type PostedPrice = {
   timestamp: number
 }
 
-export const pricesTable = defineTable<PostedPrice>('prices', {
-  token: price => price.token,
-  block: price => price.block,
-  log_index: price => price.logIndex,
-  price: ({ price }) => `${price}`,
-  observed_at: price => price.observedAt,
-  timestamp: price => price.timestamp,
-})
+const priceColumns = {
+  token: ({ token }: PostedPrice) => token,
+  block: ({ block }: PostedPrice) => block,
+  log_index: ({ logIndex }: PostedPrice) => logIndex,
+  price: ({ price }: PostedPrice) => `${price}`,
+  observed_at: ({ observedAt }: PostedPrice) => observedAt,
+  timestamp: ({ timestamp }: PostedPrice) => timestamp,
+}
+export const pricesTable = defineTable('prices', priceColumns)
+
+/** Returns the prices of rows. */
+export const toPostedPrices = (rows: readonly SqlRow[] = []): PostedPrice[] =>
+  (rows as RowOf<typeof priceColumns>[]).map(({ log_index, price, observed_at, ...posted }) => ({
+    ...posted,
+    logIndex: log_index,
+    price: BigInt(price),
+    observedAt: observed_at,
+  }))
 
 /** Returns the price of an oracle event. */
 export function toPostedPrice({ block, logIndex, args, timestamp }: ContractEvent): PostedPrice {

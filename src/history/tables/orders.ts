@@ -1,7 +1,7 @@
 import { type Order, parseOrder, serializeOrder } from '@agent-trading-service/protocol/order-typed-data'
 import type { Hex } from 'viem'
 import type { ContractEvent } from './events.ts'
-import { defineTable } from './table.ts'
+import { defineTable, type RowOf, readRows, type SqlRow } from './table.ts'
 
 /** An order as it was placed. These facts never change. */
 export type PlacedOrder = {
@@ -14,36 +14,28 @@ export type PlacedOrder = {
 }
 
 /** A trigger of the database sets `is_ended`, which is not a fact of the placement. */
-export const ordersTable = defineTable<PlacedOrder>('orders', {
-  order_id: ({ orderId }) => orderId,
-  agent_id: ({ order }) => Number(order.agentId),
-  content: ({ order }) => serializeOrder(order),
-  parts: ({ order }) => order.parts,
-  block: ({ block }) => block,
-  log_index: ({ logIndex }) => logIndex,
-  transaction_hash: ({ transactionHash }) => transactionHash,
-  timestamp: ({ timestamp }) => timestamp,
-})
-
-/** A row of `orders`. */
-export type OrderRow = {
-  order_id: Hex
-  content: string
-  block: number
-  log_index: number
-  transaction_hash: Hex
-  timestamp: number
+const columns = {
+  order_id: ({ orderId }: PlacedOrder) => orderId,
+  agent_id: ({ order }: PlacedOrder) => Number(order.agentId),
+  content: ({ order }: PlacedOrder) => serializeOrder(order),
+  parts: ({ order }: PlacedOrder) => order.parts,
+  block: ({ block }: PlacedOrder) => block,
+  log_index: ({ logIndex }: PlacedOrder) => logIndex,
+  transaction_hash: ({ transactionHash }: PlacedOrder) => transactionHash,
+  timestamp: ({ timestamp }: PlacedOrder) => timestamp,
 }
+export const ordersTable = defineTable('orders', columns)
 
-/** Returns the order of a row. */
-export const toPlacedOrder = (row: OrderRow): PlacedOrder => ({
-  orderId: row.order_id,
-  order: parseOrder(row.content),
-  block: row.block,
-  logIndex: row.log_index,
-  transactionHash: row.transaction_hash,
-  timestamp: row.timestamp,
-})
+/** Returns the orders of rows. */
+export const toPlacedOrders = (rows: readonly SqlRow[] = []): PlacedOrder[] =>
+  (rows as RowOf<typeof columns>[]).map(({ order_id, content, block, log_index, transaction_hash, timestamp }) => ({
+    orderId: order_id,
+    order: parseOrder(content),
+    block,
+    logIndex: log_index,
+    transactionHash: transaction_hash,
+    timestamp,
+  }))
 
 /** Returns the order of its event `OrderPlaced`. */
 export const placedOrderOf = ({ args, block, logIndex, transactionHash, timestamp }: ContractEvent): PlacedOrder => ({
@@ -63,9 +55,6 @@ export async function readOpenOrders(
   db: D1Database,
   { after, limit }: { after: PlacedOrder | undefined; limit: number },
 ): Promise<PlacedOrder[]> {
-  const { results } = await db
-    .prepare(OPEN_ORDERS)
-    .bind(Number(after?.order.agentId ?? 0), after?.block ?? -1, after?.logIndex ?? -1, limit)
-    .all<OrderRow>()
-  return results.map(toPlacedOrder)
+  const place = [Number(after?.order.agentId ?? 0), after?.block ?? -1, after?.logIndex ?? -1]
+  return toPlacedOrders(await readRows(db, OPEN_ORDERS, ...place, limit))
 }

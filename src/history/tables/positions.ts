@@ -1,7 +1,7 @@
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
 import type { TradedPosition } from '../../chain/complete-trades.ts'
-import { chunkKeys, defineTable, type IndexTable } from './table.ts'
+import { chunkKeys, defineTable, type IndexTable, type RowOf, readBatch } from './table.ts'
 
 /** A position as it was opened. These facts never change. */
 type OpenedPosition = {
@@ -15,16 +15,17 @@ type OpenedPosition = {
   capitalMode?: number | undefined
 }
 
+const columns = {
+  position_id: ({ positionId }: OpenedPosition) => positionId,
+  agent_id: ({ agentId }: OpenedPosition) => agentId,
+  vault: ({ vault }: OpenedPosition) => vault,
+  token: ({ token }: OpenedPosition) => token,
+  block: ({ block }: OpenedPosition) => block,
+  opened_at: ({ openedAt }: OpenedPosition) => openedAt,
+  capital_mode: ({ capitalMode }: OpenedPosition) => capitalMode ?? null,
+}
 export const positionsTable: IndexTable<OpenedPosition> = {
-  ...defineTable<OpenedPosition>('positions', {
-    position_id: position => position.positionId,
-    agent_id: position => position.agentId,
-    vault: position => position.vault,
-    token: position => position.token,
-    block: position => position.block,
-    opened_at: position => position.openedAt,
-    capital_mode: position => position.capitalMode ?? null,
-  }),
+  ...defineTable('positions', columns),
   /** Before the rollback of the trades that opened them, so that no index by block is needed. */
   rollback: (db, block) => [
     db
@@ -50,23 +51,21 @@ export const openedPositions = (trades: readonly Trade[]): OpenedPosition[] =>
       capitalMode,
     }))
 
+const TRADED = 'SELECT * FROM positions WHERE position_id IN (SELECT value FROM json_each(?1))'
+
 /** Reads the token, vault and capital mode of positions. Positions that the index does not have are left out. */
 export async function readTradedPositions(
   db: D1Database,
   ids: readonly bigint[],
 ): Promise<Map<bigint, TradedPosition>> {
-  const positions = new Map<bigint, TradedPosition>()
-  for (const page of chunkKeys(ids.map(Number))) {
-    const { results } = await db
-      .prepare(
-        'SELECT position_id, token, vault, capital_mode FROM positions WHERE position_id IN (SELECT value FROM json_each(?1))',
-      )
-      .bind(JSON.stringify(page))
-      .all<{ position_id: number; token: Address; vault: Address; capital_mode: number | null }>()
-    for (const { position_id, token, vault, capital_mode } of results)
-      positions.set(BigInt(position_id), { token, vault, capitalMode: capital_mode ?? undefined })
-  }
-  return positions
+  const pages = chunkKeys(ids.map(Number)).map(page => db.prepare(TRADED).bind(JSON.stringify(page)))
+  const rows = (await readBatch(db, pages)).flat() as RowOf<typeof columns>[]
+  return new Map(
+    rows.map(({ position_id, token, vault, capital_mode }) => [
+      BigInt(position_id),
+      { token, vault, capitalMode: capital_mode ?? undefined },
+    ]),
+  )
 }
 
 /** A position that is open at a block. */
@@ -93,15 +92,15 @@ export async function readOpenPositions(
   block: number,
   agentIds?: readonly number[],
 ): Promise<OpenPosition[]> {
-  const statements =
+  const pages =
     agentIds === undefined
       ? [db.prepare(ALL_OPEN).bind(block)]
       : chunkKeys(agentIds).map(page => db.prepare(OPEN_OF_AGENTS).bind(block, JSON.stringify(page)))
-  const positions: OpenPosition[] = []
-  for (const statement of statements) {
-    const { results } = await statement.all<{ position_id: number; agent_id: number; token: Address; vault: Address }>()
-    for (const { position_id, agent_id, token, vault } of results)
-      positions.push({ positionId: BigInt(position_id), agentId: agent_id, token, vault })
-  }
-  return positions
+  const rows = (await readBatch(db, pages)).flat() as RowOf<typeof columns>[]
+  return rows.map(({ position_id, agent_id, token, vault }) => ({
+    positionId: BigInt(position_id),
+    agentId: agent_id,
+    token,
+    vault,
+  }))
 }

@@ -19,6 +19,34 @@ export type ColumnValue = string | number | null
 /** The columns of a table, each with the value that a row has in it. */
 export type Columns<Row> = Record<string, (row: Row) => ColumnValue>
 
+/** A row of a query. */
+export type SqlRow = Record<string, unknown>
+/** A row of a table with these columns. */
+export type RowOf<Table extends Columns<never>> = { [column in keyof Table]: ReturnType<Table[column]> }
+
+/** Runs a query, and returns its rows. */
+export async function readRows<Found extends object>(
+  db: Pick<D1Database, 'prepare'>,
+  sql: string,
+  ...values: readonly ColumnValue[]
+): Promise<Found[]> {
+  const { results } = await db
+    .prepare(sql)
+    .bind(...values)
+    .all<Found>()
+  return results
+}
+
+/** Runs queries in one transaction, and returns the rows of each. */
+export async function readBatch(
+  db: Pick<D1Database, 'batch'>,
+  queries: readonly D1PreparedStatement[],
+): Promise<SqlRow[][]> {
+  if (queries.length === 0) return []
+  const found = await db.batch<SqlRow>([...queries])
+  return found.map(({ results }) => results)
+}
+
 /** Defines a table with a column `block`. `onConflict` says what happens to a row whose primary key exists. */
 export function defineTable<Row>(name: string, columns: Columns<Row>, onConflict = 'NOTHING'): IndexTable<Row> {
   const names = Object.keys(columns)

@@ -2,6 +2,7 @@ import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
 import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
+import type { SqlRow } from './table.ts'
 
 /** The record of an agent in one capital mode, and the facts of the agent, at the start of an hour. */
 export type StoredRecord = {
@@ -84,7 +85,7 @@ export const selectRecordsOfAgent = (
     .bind(time, agentId)
 
 /** Returns the version of the rows of `selectRecords`. */
-export function toRecords(rows: readonly Record<string, unknown>[]): RecordsVersion {
+export function toRecords(rows: readonly SqlRow[] = []): RecordsVersion {
   const [first] = rows as { hour: number; from_block: number; content: string }[]
   if (first === undefined) return NO_RECORDS
   return {
@@ -158,5 +159,5 @@ export const selectStandings = (
     .bind(period, start, time)
 
 /** Returns the results of rows of `selectStandings`. */
-export const toStandings = (rows: readonly Record<string, unknown>[]): Standing[] =>
+export const toStandings = (rows: readonly SqlRow[]): Standing[] =>
   rows.flatMap(({ content }) => parsePart<Standing>(content as string))

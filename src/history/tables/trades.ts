@@ -7,62 +7,38 @@ import {
   serializeBook,
 } from '@agent-trading-service/protocol/agent-book'
 import { compareLogPositions, type Trade } from '@agent-trading-service/protocol/trade-events'
-import type { Address, Hex } from 'viem'
+import type { Hex } from 'viem'
 import type { ContractEvent } from './events.ts'
-import { type Columns, type ColumnValue, chunkKeys, defineTable } from './table.ts'
-
-/** A row of `trades`. */
-export type TradeRow = {
-  agent_id: number
-  block: number
-  log_index: number
-  position_id: number
-  type: Trade['type']
-  source: Trade['source']
-  token: Address
-  vault: Address
-  usdc_amount: string | null
-  token_amount: string | null
-  price_usdc: string | null
-  realized_pnl_usdc: string | null
-  position_pnl_usdc: string | null
-  oracle_value_usdc: string | null
-  exit_bps: number | null
-  rule_index: number | null
-  trigger_type: number | null
-  trigger_bps: number | null
-  transaction_hash: Hex
-  timestamp: number
-  capital_mode: number | null
-  /** Of the table of notes. */
-  note?: string | null
-}
+import { chunkKeys, defineTable, type RowOf, readBatch, readRows, type SqlRow } from './table.ts'
 
 const digits = (value: bigint | undefined) => (value === undefined ? null : `${value}`)
 
-const columns: Columns<Trade> & { [column in keyof Omit<TradeRow, 'note'>]: (trade: Trade) => ColumnValue } = {
-  agent_id: trade => Number(trade.agentId),
-  block: trade => Number(trade.blockNumber),
-  log_index: trade => trade.logIndex,
-  position_id: trade => Number(trade.positionId),
-  type: trade => trade.type,
-  source: trade => trade.source,
-  token: trade => trade.token,
-  vault: trade => trade.vault,
-  usdc_amount: trade => digits(trade.usdcAmount),
-  token_amount: trade => digits(trade.tokenAmount),
-  price_usdc: trade => digits(trade.priceUsdc),
-  realized_pnl_usdc: trade => digits(trade.realizedPnlUsdc),
-  position_pnl_usdc: trade => digits(trade.positionPnlUsdc),
-  oracle_value_usdc: trade => digits(trade.oracleValueUsdc),
-  exit_bps: trade => trade.exitBps ?? null,
-  rule_index: trade => trade.ruleIndex ?? null,
-  trigger_type: trade => trade.rule?.triggerType ?? null,
-  trigger_bps: trade => (trade.rule ? Number(trade.rule.triggerBps) : null),
-  transaction_hash: trade => trade.transactionHash,
-  timestamp: trade => Number(trade.timestamp),
-  capital_mode: trade => trade.capitalMode ?? null,
+const columns = {
+  agent_id: (trade: Trade) => Number(trade.agentId),
+  block: (trade: Trade) => Number(trade.blockNumber),
+  log_index: (trade: Trade) => trade.logIndex,
+  position_id: (trade: Trade) => Number(trade.positionId),
+  type: (trade: Trade) => trade.type,
+  source: (trade: Trade) => trade.source,
+  token: (trade: Trade) => trade.token,
+  vault: (trade: Trade) => trade.vault,
+  usdc_amount: (trade: Trade) => digits(trade.usdcAmount),
+  token_amount: (trade: Trade) => digits(trade.tokenAmount),
+  price_usdc: (trade: Trade) => digits(trade.priceUsdc),
+  realized_pnl_usdc: (trade: Trade) => digits(trade.realizedPnlUsdc),
+  position_pnl_usdc: (trade: Trade) => digits(trade.positionPnlUsdc),
+  oracle_value_usdc: (trade: Trade) => digits(trade.oracleValueUsdc),
+  exit_bps: (trade: Trade) => trade.exitBps ?? null,
+  rule_index: (trade: Trade) => trade.ruleIndex ?? null,
+  trigger_type: (trade: Trade) => trade.rule?.triggerType ?? null,
+  trigger_bps: (trade: Trade) => (trade.rule ? Number(trade.rule.triggerBps) : null),
+  transaction_hash: (trade: Trade) => trade.transactionHash,
+  timestamp: (trade: Trade) => Number(trade.timestamp),
+  capital_mode: (trade: Trade) => trade.capitalMode ?? null,
 }
+
+/** A row of `trades`, with the note of the table of notes. */
+export type TradeRow = RowOf<typeof columns> & { note?: string | null }
 
 /** The columns of `TradeRow` without the note. */
 export const TRADE_COLUMNS = Object.keys(columns).join(', ')
@@ -79,15 +55,18 @@ export const withNotes = (
       WHERE block = page.block AND log_index > page.log_index AND name = 'OrderExecuted' ORDER BY log_index LIMIT 1))
     END) AS note FROM (${rows}) AS page`
 
+const NOTES = `SELECT transaction_hash AS hash, note FROM notes
+  WHERE transaction_hash IN (SELECT value FROM json_each(?1))`
+
 /** Reads what signers said, by the transaction that executes their intent. */
 export async function readNotes(db: D1Database, transactionHashes: readonly Hex[]): Promise<Map<Hex, string>> {
   if (transactionHashes.length === 0) return new Map()
-  const { results } = await db
-    .prepare('SELECT transaction_hash, note FROM notes WHERE transaction_hash IN (SELECT value FROM json_each(?1))')
-    .bind(JSON.stringify(transactionHashes))
-    .all<{ transaction_hash: Hex; note: string }>()
-  return new Map(results.map(({ transaction_hash, note }) => [transaction_hash, note]))
+  const rows = await readRows<{ hash: Hex; note: string }>(db, NOTES, JSON.stringify(transactionHashes))
+  return new Map(rows.map(({ hash, note }) => [hash, note]))
 }
+
+const CLOSINGS = `SELECT position_id AS id, timestamp FROM trades INDEXED BY trades_closed
+  WHERE agent_id = ?1 AND position_id IN (SELECT value FROM json_each(?2)) AND position_pnl_usdc IS NOT NULL`
 
 /** Reads when positions of an agent were closed, in Unix seconds, of those that are. No position has the id 0. */
 export async function readClosings(
@@ -97,23 +76,14 @@ export async function readClosings(
 ): Promise<Map<bigint, bigint>> {
   const known = positionIds.filter(id => id > 0n).map(Number)
   if (agentId === undefined || known.length === 0) return new Map()
-  const { results } = await db
-    .prepare(
-      `SELECT position_id, timestamp FROM trades INDEXED BY trades_closed
-       WHERE agent_id = ?1 AND position_id IN (SELECT value FROM json_each(?2)) AND position_pnl_usdc IS NOT NULL`,
-    )
-    .bind(Number(agentId), JSON.stringify(known))
-    .all<{ position_id: number; timestamp: number }>()
-  return new Map(results.map(row => [BigInt(row.position_id), BigInt(row.timestamp)]))
+  const rows = await readRows<{ id: number; timestamp: number }>(db, CLOSINGS, Number(agentId), JSON.stringify(known))
+  return new Map(rows.map(({ id, timestamp }) => [BigInt(id), BigInt(timestamp)]))
 }
 
 /** A trade, and what the agent's trades add up to after it. */
 export type BookedTrade = Trade & { book: AgentBook }
 
 export const tradesTable = defineTable<BookedTrade>('trades', { ...columns, book: ({ book }) => serializeBook(book) })
-
-/** What an agent's indexed trades add up to, and whether it was promoted after the last of them. */
-type IndexedBook = { agentId: number; book: AgentBook; isPromoted: boolean }
 
 const LAST_BOOKS = `SELECT value AS agentId, book, EXISTS (
     SELECT 1 FROM events INDEXED BY events_caps
@@ -123,17 +93,12 @@ const LAST_BOOKS = `SELECT value AS agentId, book, EXISTS (
   FROM json_each(?1) CROSS JOIN trades ON trades.agent_id = value AND (block, log_index) = (
     SELECT block, log_index FROM trades WHERE agent_id = value ORDER BY block DESC, log_index DESC LIMIT 1)`
 
-/** Reads what the indexed trades of agents add up to. Agents without trades are left out. */
-async function readBooks(db: D1Database, agentIds: readonly number[]): Promise<IndexedBook[]> {
+/** Reads what the indexed trades of agents, and promotions after them, add up to. Those without trades are left out. */
+async function readBooks(db: D1Database, agentIds: readonly number[]): Promise<Map<number, AgentBook>> {
   const pages = chunkKeys(agentIds).map(page => db.prepare(LAST_BOOKS).bind(JSON.stringify(page)))
-  if (pages.length === 0) return []
-  const found = await db.batch<{ agentId: number; book: string; isPromoted: number }>(pages)
-  return found.flatMap(({ results }) =>
-    results.map(({ agentId, book, isPromoted }) => ({
-      agentId,
-      book: parseBook(book),
-      isPromoted: isPromoted === 1,
-    })),
+  const rows = (await readBatch(db, pages)).flat() as { agentId: number; book: string; isPromoted: number }[]
+  return new Map(
+    rows.map(({ agentId, book, isPromoted }) => [agentId, isPromoted ? promoteBook(parseBook(book)) : parseBook(book)]),
   )
 }
 
@@ -145,10 +110,7 @@ export async function bookTrades(
   trades: readonly Trade[],
   events: readonly ContractEvent[],
 ): Promise<BookedTrade[]> {
-  const indexed = await readBooks(db, [...new Set(trades.map(({ agentId }) => Number(agentId)))])
-  const books = new Map(
-    indexed.map(({ agentId, book, isPromoted }) => [agentId, isPromoted ? promoteBook(book) : book]),
-  )
+  const books = await readBooks(db, [...new Set(trades.map(({ agentId }) => Number(agentId)))])
   const promotions = events.filter(({ name }) => name === 'AgentPromoted')
   const placeOf = ({ block, logIndex }: ContractEvent) => ({ blockNumber: BigInt(block), logIndex })
   return trades.map(trade => {
@@ -166,18 +128,18 @@ export async function bookTrades(
 }
 
 const MAX_RECENT_TRADES = 5_000
+const RECENT_AGENTS = `SELECT DISTINCT agent_id AS agentId FROM
+  (SELECT agent_id, timestamp FROM trades ORDER BY block DESC, log_index DESC LIMIT ${MAX_RECENT_TRADES})
+  WHERE timestamp >= ?1`
 
 /** Reads the agents of the newest trades since a time in Unix seconds. */
 export async function readAgentsTradedSince(db: D1Database, timestamp: number): Promise<number[]> {
-  const { results } = await db
-    .prepare(
-      `SELECT DISTINCT agent_id AS agentId FROM
-      (SELECT agent_id, timestamp FROM trades ORDER BY block DESC, log_index DESC LIMIT ?2) WHERE timestamp >= ?1`,
-    )
-    .bind(timestamp, MAX_RECENT_TRADES)
-    .all<{ agentId: number }>()
-  return results.map(({ agentId }) => agentId)
+  const rows = await readRows<{ agentId: number }>(db, RECENT_AGENTS, timestamp)
+  return rows.map(({ agentId }) => agentId)
 }
+
+/** Returns the trades of rows. */
+export const toTrades = (rows: readonly SqlRow[] = []): Trade[] => (rows as TradeRow[]).map(toTrade)
 
 /** Returns the trade of a row. */
 export function toTrade(row: TradeRow): Trade {

@@ -9,7 +9,7 @@ import {
 } from '@agent-trading-service/protocol/vault-book'
 import type { Address } from 'viem'
 import type { ContractEvent } from './events.ts'
-import { bindRows } from './table.ts'
+import { bindRows, readRows } from './table.ts'
 
 /**
  * What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`.
@@ -19,11 +19,12 @@ type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: V
 const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
   AND hour = (SELECT max(hour) FROM vault_books WHERE vault = value)`
 
-type VaultBookRow = { vault: Address; hour: number; changed_block: number; book: string }
-
 /** Returns the book of a row. */
-export const toVaultBook = (row: Record<string, unknown>): VaultBookAt => {
-  const { vault, hour, changed_block, book } = row as VaultBookRow
+export const toVaultBook = (row: object): VaultBookAt => {
+  const { vault, hour, changed_block, book } = row as Omit<VaultBookAt, 'book'> & {
+    changed_block: number
+    book: string
+  }
   return { vault, hour, changedBlock: changed_block, book: parseVault(book) }
 }
 
@@ -37,8 +38,8 @@ export async function foldVaultBooks(
   const changes = vaultChangesOf(trades, events)
   const vaults = [...new Set(changes.map(({ vault }) => vault))]
   if (vaults.length === 0) return []
-  const { results } = await db.prepare(LAST_BOOKS).bind(JSON.stringify(vaults)).all<Record<string, unknown>>()
-  const books = new Map(results.map(toVaultBook).map(({ vault, book }) => [vault, book]))
+  const stored = await readRows(db, LAST_BOOKS, JSON.stringify(vaults))
+  const books = new Map(stored.map(toVaultBook).map(({ vault, book }) => [vault, book]))
   const folded = new Map<string, VaultBookAt>()
   for (const { vault, timestamp, blockNumber, apply } of changes) {
     const book = apply(books.get(vault) ?? EMPTY_VAULT)
