@@ -4,12 +4,7 @@ export type Subject = `agent:${string}` | `account:${string}`
 /**
  * The newest blocks that this isolate has shown, by subject: no later answer about a subject comes from an older block.
  */
-export type MinBlocks = {
-  /** Returns the block from which a read must come at least; undefined if nothing was shown yet. */
-  of(...subjects: Subject[]): bigint | undefined
-  /** Records that an answer about a subject showed a block. */
-  raise(block: bigint, ...subjects: Subject[]): void
-}
+export type MinBlocks = ReturnType<typeof createMinBlocks>
 
 const MAX_SUBJECTS = 20_000
 
@@ -17,7 +12,7 @@ const MAX_SUBJECTS = 20_000
  * Creates a memory that forgets a block after `memoryMs`: after a reorg or a restart of the chain, its nodes may reach
  * the block late or never.
  */
-export function createMinBlocks(memoryMs: number): MinBlocks {
+export function createMinBlocks(memoryMs: number) {
   const shown = new Map<Subject, { block: bigint; at: number }>()
 
   function find(subject: Subject): bigint | undefined {
@@ -26,8 +21,10 @@ export function createMinBlocks(memoryMs: number): MinBlocks {
   }
 
   return {
-    of: (...subjects) => newest(...subjects.map(find)),
-    raise(block, ...subjects) {
+    /** Returns the block from which a read must come at least; undefined if nothing was shown yet. */
+    of: (...subjects: Subject[]): bigint | undefined => newest(...subjects.map(find)),
+    /** Records that an answer about a subject showed a block. */
+    raise(block: bigint, ...subjects: Subject[]): void {
       for (const subject of subjects) {
         if (block < (find(subject) ?? 0n)) continue
         shown.delete(subject)

@@ -6,19 +6,7 @@ import { Refusal } from '../errors/refusal.ts'
 export type CacheableResponse = { asOf: { blockNumber: string; blockTimestamp: string } }
 
 /** Caches this isolate's responses about the newest block until a newer block is known or the lease expires. */
-export type ReadCache = {
-  /**
-   * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share one
-   * `read`; a rejection is not cached, and one for a client's own limit is not shared.
-   */
-  getOrRead<Value extends CacheableResponse>(key: string, read: () => Promise<Value>, minBlock?: bigint): Promise<Value>
-  /** Returns whether the cache would still return this response. */
-  isFresh(response: CacheableResponse): boolean
-  /** Returns true to one caller of a response that expires soon: that caller reads it again. */
-  takeRenewal(response: CacheableResponse): boolean
-  /** Drops every entry, so that this isolate reads its own writes. */
-  clear(): void
-}
+export type ReadCache = ReturnType<typeof createReadCache>
 
 type CacheEntry = {
   key: string
@@ -39,7 +27,7 @@ const MAX_SHARED_READ_MS = 1_000
  * Creates a cache whose responses are at most `leaseMs` old. A lease of 0 disables the cache. One caller after
  * `renewAfterMs` reads a response again while the others still get it, so that they need not all wait when it expires.
  */
-export function createReadCache(leaseMs: number, renewAfterMs = leaseMs): ReadCache {
+export function createReadCache(leaseMs: number, renewAfterMs = leaseMs) {
   const entries = new Map<string, CacheEntry>()
   const entryOf = new WeakMap<CacheableResponse, CacheEntry>()
   let newestBlock = { number: 0n, seenAt: 0 }
@@ -94,6 +82,10 @@ export function createReadCache(leaseMs: number, renewAfterMs = leaseMs): ReadCa
   }
 
   return {
+    /**
+     * Returns the cached response, unless it is of a block before `minBlock`, or calls `read`. Concurrent calls share
+     * one `read`; a rejection is not cached, and one for a client's own limit is not shared.
+     */
     async getOrRead<Value extends CacheableResponse>(
       key: string,
       read: () => Promise<Value>,
@@ -111,17 +103,20 @@ export function createReadCache(leaseMs: number, renewAfterMs = leaseMs): ReadCa
       const shared = await withDeadline(pending, now + MAX_SHARED_READ_MS, () => undefined)
       return shared && isCurrent(shared) ? shared : startRead(key, read, now)
     },
-    isFresh(response) {
+    /** Returns whether the cache would still return this response. */
+    isFresh(response: CacheableResponse): boolean {
       const entry = entryFor(response)
       return entry !== undefined && isUsable(entry, Date.now())
     },
-    takeRenewal(response) {
+    /** Returns true to one caller of a response that expires soon: that caller reads it again. */
+    takeRenewal(response: CacheableResponse): boolean {
       const entry = entryFor(response)
       if (entry === undefined || entry.isRenewalTaken || !isDueAt(entry, Date.now())) return false
       entry.isRenewalTaken = true
       return true
     },
-    clear: () => entries.clear(),
+    /** Drops every entry, so that this isolate reads its own writes. */
+    clear: (): void => entries.clear(),
   }
 }
 

@@ -18,21 +18,7 @@ export type EventStreamsStatus = {
 }
 
 /** The deployment's event streams, as operations see them. */
-export type EventStreamsClient = {
-  /**
-   * Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or
-   * HISTORY_UNAVAILABLE.
-   */
-  open(request: StreamRequest): Promise<ReadableStream<Uint8Array>>
-  status(): Promise<EventStreamsStatus>
-  /** Resends failed notices to webhooks, and wakes those of some agents in each minute. Failures are logged. */
-  retryWebhookNotices(minute: number): Promise<void>
-  /**
-   * Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are
-   * logged.
-   */
-  watchForSubscribers(): Promise<void>
-}
+export type EventStreamsClient = ReturnType<typeof createEventStreamsClient>
 
 /** Returns the object that holds the event log of a chain. */
 export const eventLogOf = (namespace: Env['EVENT_STREAMS'], { id }: Pick<Chain, 'id'>) => namespace.getByName(`${id}`)
@@ -48,7 +34,7 @@ export function createEventStreamsClient(
   { EVENT_STREAMS: logs, EVENT_STREAM_SHARDS: shards }: Pick<Env, 'EVENT_STREAMS' | 'EVENT_STREAM_SHARDS'>,
   chain: Chain,
   { requestBudgets, eventStreamObjects }: Pick<Config, 'requestBudgets' | 'eventStreamObjects'>,
-): EventStreamsClient {
+) {
   const maxStreams = requestBudgets.address === 0 ? MAX_STREAMS : requestBudgets.address / UNITS_PER_OPEN_STREAM
   const log = () => eventLogOf(logs, chain)
 
@@ -61,7 +47,11 @@ export function createEventStreamsClient(
   }
 
   return {
-    async open(request) {
+    /**
+     * Opens a stream of server-sent events. Throws EVENT_ID_UNKNOWN, TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CLIENT or
+     * HISTORY_UNAVAILABLE.
+     */
+    async open(request: StreamRequest): Promise<ReadableStream<Uint8Array>> {
       const places = streamPlacesOf(request.client, Math.ceil(maxStreams), eventStreamObjects).slice(0, MAX_TRIES)
       let code: StreamRefusal = 'TOO_MANY_STREAMS'
       for (const [index, { object, maxStreams }] of places.entries()) {
@@ -72,10 +62,15 @@ export function createEventStreamsClient(
       }
       throw code === 'EVENT_ID_UNKNOWN' ? refuse(code, { lastEventId: request.lastEventId }) : refuse(code)
     },
-    status: () => log().status(),
-    retryWebhookNotices: minute =>
+    status: (): Promise<EventStreamsStatus> => log().status(),
+    /** Resends failed notices to webhooks, and wakes those of some agents in each minute. Failures are logged. */
+    retryWebhookNotices: (minute: number): Promise<void> =>
       Promise.resolve(log().retryWebhookNotices(minute)).catch(error => logFailure('webhook notice failure', error)),
-    watchForSubscribers: () =>
+    /**
+     * Makes the indexer follow the chain closely if webhooks or subscribers of MCP wait for its events. Failures are
+     * logged.
+     */
+    watchForSubscribers: (): Promise<void> =>
       Promise.resolve(log().watchForSubscribers()).catch(error => logFailure('event streams failure', error)),
   }
 }

@@ -5,23 +5,7 @@ import type { Batch, Check, DayOfChecks, Incident, MetricTotalsObject } from './
 import { createTotals, type Delta, setRecordListener, takeDeltas } from './recorder.ts'
 
 /** The metrics of a deployment. */
-export type Metrics = {
-  /** Delivers what this isolate has recorded, from now on at most every five seconds. No request waits for it. */
-  start(): void
-  /**
-   * Returns the counters and histograms of all isolates, with what this one has recorded so far. Throws if they are
-   * unreachable.
-   */
-  read(): Promise<Delta[]>
-  /** Counts a check of whether trading is possible. Throws if the totals are unreachable. */
-  addCheck(check: Check): Promise<void>
-  /** Returns the checks of each of the last 90 days, oldest first. Throws if the totals are unreachable. */
-  days(): Promise<DayOfChecks[]>
-  /** Returns when trading was not possible, oldest first. Throws if the totals are unreachable. */
-  incidents(): Promise<Incident[]>
-  /** Returns the text that `scrape` returns, or that it returned to another request less than five seconds ago. */
-  share(scrape: () => Promise<string>): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 type MetricBindings = {
   METRIC_TOTALS: DurableObjectNamespace<MetricTotalsObject>
@@ -40,7 +24,7 @@ const MAX_DATA_POINTS = 200
  * Creates the client of the metrics. `isShared` is whether scrapes share their result. Batches are numbered, so that
  * one whose response was lost can be sent again.
  */
-export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShared: boolean): Metrics {
+export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShared: boolean) {
   const object = () => METRIC_TOTALS.getByName('totals')
   const unwritten = createTotals()
   let isolate = ''
@@ -79,6 +63,7 @@ export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShar
   }
 
   return {
+    /** Delivers what this isolate has recorded, from now on at most every five seconds. No request waits for it. */
     start() {
       setRecordListener(() => {
         const now = Date.now()
@@ -91,13 +76,21 @@ export function createMetrics({ METRIC_TOTALS, METRICS }: MetricBindings, isShar
         }
       })
     },
-    async read() {
+    /**
+     * Returns the counters and histograms of all isolates, with what this one has recorded so far. This and the
+     * following throw if the totals are unreachable.
+     */
+    async read(): Promise<Delta[]> {
       await flush()
       return object().read()
     },
-    addCheck: async check => object().addCheck(check),
-    days: async () => object().days(),
-    incidents: async () => object().incidents(),
+    /** Counts a check of whether trading is possible. */
+    addCheck: async (check: Check): Promise<void> => object().addCheck(check),
+    /** Returns the checks of each of the last 90 days, oldest first. */
+    days: async (): Promise<DayOfChecks[]> => object().days(),
+    /** Returns when trading was not possible, oldest first. */
+    incidents: async (): Promise<Incident[]> => object().incidents(),
+    /** Returns the text that `scrape` returns, or that it returned to another request less than five seconds ago. */
     share: createSharedScrape(isShared ? SCRAPE_LEASE_MS : 0),
   }
 }

@@ -14,24 +14,7 @@ import { propertyOf } from './price-provider.ts'
 export type SignedReport = { payload: Hex; report: PriceReport }
 
 /** The provider of signed reports. */
-export type PriceReports = {
-  isConfigured: boolean
-  /**
-   * Returns the newest report of each stream, without those of which it has none or fails. Throws
-   * PRICE_REPORTS_UNAVAILABLE if it fails for all that it has; while it fails for a stream, it is asked for that only
-   * for exits, which are so the first to find it again.
-   */
-  newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>>
-  /**
-   * Returns what a call brings along: of each asset the newest report in session. Throws if that is nothing because the
-   * provider fails.
-   */
-  carriedFor(need: PriceNeed, urgency?: Urgency): Promise<CarriedPrices>
-  /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is a newer one. */
-  accept(report: SignedReport): boolean
-  /** Makes the next read fetch the reports of streams that were not sent for a while. */
-  forget(feedIds: readonly Hex[]): void
-}
+export type PriceReports = ReturnType<typeof createPriceReports>
 
 /** A provider signs one report of a stream per second, so within that time there is no newer one. */
 const REUSE_MS = 1_000
@@ -58,10 +41,7 @@ const unavailable = (problem: string, cause?: unknown) =>
  * Returns the provider of a deployment; one without credentials throws PRICE_REPORTS_UNAVAILABLE. `share` lets
  * concurrent readers share a request.
  */
-export function createPriceReports(
-  config: DataStreamsConfig | undefined,
-  share: typeof createSharedReads = readAlone,
-): PriceReports {
+export function createPriceReports(config: DataStreamsConfig | undefined, share: typeof createSharedReads = readAlone) {
   const held = new Map<Hex, SignedReport & { reuseUntil: number }>()
   const pausedUntil = new Map<Hex, number>()
   const absentUntil = new Map<Hex, number>()
@@ -114,23 +94,34 @@ export function createPriceReports(
 
   return {
     isConfigured: config !== undefined,
-    async newest(feedIds, urgency) {
+    /**
+     * Returns the newest report of each stream, without those of which it has none or fails. Throws
+     * PRICE_REPORTS_UNAVAILABLE if it fails for all that it has; while it fails for a stream, it is asked for that only
+     * for exits, which are so the first to find it again.
+     */
+    async newest(feedIds: readonly Hex[], urgency?: Urgency): Promise<ReadonlyMap<Hex, SignedReport>> {
       const { found, failure } = await read(feedIds, urgency)
       if (failure !== undefined && found.size === 0) throw failure
       return found
     },
-    accept(signed) {
+    /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is a newer one. */
+    accept(signed: SignedReport): boolean {
       if (!isNewer(signed.report, held.get(signed.report.feedId)?.report)) return false
       hold(signed, REUSE_SENT_MS)
       return true
     },
-    forget(feedIds) {
+    /** Makes the next read fetch the reports of streams that were not sent for a while. */
+    forget(feedIds: readonly Hex[]): void {
       for (const feedId of feedIds) {
         const known = held.get(feedId)
         if (known) held.set(feedId, { ...known, reuseUntil: 0 })
       }
     },
-    async carriedFor({ streams, feeds }, urgency) {
+    /**
+     * Returns what a call brings along: of each asset the newest report in session. Throws if that is nothing because
+     * the provider fails.
+     */
+    async carriedFor({ streams, feeds }: PriceNeed, urgency?: Urgency): Promise<CarriedPrices> {
       if (streams.length === 0) return feeds.length === 0 ? NO_PRICES : { reports: [], feeds }
       const { found, failure } = await read(streams.flat(), urgency)
       const current = streams.flatMap(ofAsset => currentReport(ofAsset.map(feedId => found.get(feedId))) ?? [])

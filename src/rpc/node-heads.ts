@@ -22,33 +22,7 @@ const MEMORY_MS = 60_000
 /** A node that has shown its head so lately is not asked for it again. */
 const RECENT_MS = 1_000
 
-export type NodeHeads = {
-  /** The newest block that a node has shown lately. */
-  newest(): Head | undefined
-  /**
-   * The least time between two blocks that were seen, in seconds; 0 if several shared one, undefined before two were
-   * seen.
-   */
-  secondsPerBlock(): number | undefined
-  /** Whether the newest block has changed within a time. */
-  hasAdvancedWithin(ms: number): boolean
-  /** Whether a node lacks blocks that another one has had for longer than the grace. */
-  isBehind(endpoint: Endpoint): boolean
-  /** Whether it is time to look whether a node that was behind has caught up. */
-  isRecheckDue(): boolean
-  /** Asks all nodes for their newest block. */
-  compare(): Promise<void>
-  /** Records the newest blocks that nodes have shown now, and returns what is wrong with each, as a clause. */
-  judge(shown: readonly { endpoint: Endpoint; head: Head }[]): (string | undefined)[]
-  /**
-   * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows
-   * other newest state. Compares the nodes first if the node may be frozen.
-   */
-  isUsable(
-    endpoint: Endpoint,
-    response: { head: Head | undefined; isAbsent: boolean; isNewest: boolean },
-  ): Promise<boolean>
-}
+export type NodeHeads = ReturnType<typeof createNodeHeads>
 
 /**
  * Knows how far each node of a pool is, from what their responses show. No single response is wrong if a node returns
@@ -70,7 +44,7 @@ export function createNodeHeads(
     isResting: (endpoint: Endpoint) => boolean
     makesBlocksOnDemand: boolean
   },
-): NodeHeads {
+) {
   const isOnly = endpoints.length === 1
   const seen = new Map<Endpoint, SeenHead>()
   const behind = new Set<Endpoint>()
@@ -129,7 +103,7 @@ export function createNodeHeads(
     Math.max(clockSeconds() - timestamp, (Date.now() - since) / 1_000) > graceSeconds()
 
   /**
-   * While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped.
+   * Asks all nodes for their newest block. While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped.
    */
   async function compare({ asksResting = false } = {}): Promise<void> {
     comparedAt = Date.now()
@@ -155,13 +129,22 @@ export function createNodeHeads(
   const isDue = (pauseMs: number) => Date.now() - comparedAt >= pauseMs
 
   return {
-    newest: () => newest,
+    /** Returns the newest block that a node has shown lately. */
+    newest: (): Head | undefined => newest,
+    /**
+     * Returns the least time between two blocks that were seen, in seconds; 0 if several shared one, undefined before
+     * two were seen.
+     */
     secondsPerBlock: () => secondsPerBlock,
-    hasAdvancedWithin: ms => Date.now() - advancedAfter < ms,
-    isBehind: endpoint => behind.has(endpoint),
-    isRecheckDue: () => behind.size > 0 && isDue(RECHECK_PAUSE_MS),
+    /** Whether the newest block has changed within a time. */
+    hasAdvancedWithin: (ms: number): boolean => Date.now() - advancedAfter < ms,
+    /** Whether a node lacks blocks that another one has had for longer than the grace. */
+    isBehind: (endpoint: Endpoint): boolean => behind.has(endpoint),
+    /** Whether it is time to look whether a node that was behind has caught up. */
+    isRecheckDue: (): boolean => behind.size > 0 && isDue(RECHECK_PAUSE_MS),
     compare,
-    judge(shown) {
+    /** Records the newest blocks that nodes have shown now, and returns what is wrong with each, as a clause. */
+    judge(shown: readonly { endpoint: Endpoint; head: Head }[]): (string | undefined)[] {
       for (const { endpoint, head } of shown) see(endpoint, head)
       return shown.map(({ endpoint, head }) => {
         rank(endpoint)
@@ -171,7 +154,14 @@ export function createNodeHeads(
         return `is ${number - head.number} blocks (${timestamp - head.timestamp} seconds) behind the others`
       })
     },
-    async isUsable(endpoint, { head, isAbsent, isNewest }) {
+    /**
+     * Returns whether a node's response may be used: it shows `head`, lacks what was requested (`isAbsent`) or shows
+     * other newest state. Compares the nodes first if the node may be frozen.
+     */
+    async isUsable(
+      endpoint: Endpoint,
+      { head, isAbsent, isNewest }: { head: Head | undefined; isAbsent: boolean; isNewest: boolean },
+    ): Promise<boolean> {
       if (head !== undefined) {
         const seenHead = see(endpoint, head)
         // The only node of a chain that makes blocks on demand has nothing to be compared with.
