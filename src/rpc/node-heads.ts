@@ -22,8 +22,6 @@ const MEMORY_MS = 60_000
 /** A node that has shown its head so lately is not asked for it again. */
 const RECENT_MS = 1_000
 
-export type NodeHeads = ReturnType<typeof createNodeHeads>
-
 /**
  * Knows how far each node of a pool is, from what their responses show. No single response is wrong if a node returns
  * the same block for ever: that shows only in comparison with the clock and with other nodes. So an old head makes the

@@ -15,7 +15,7 @@ import {
   Throttled,
   unreachable,
 } from './node-errors.ts'
-import { createNodeHeads, type NodeHeads } from './node-heads.ts'
+import { createNodeHeads } from './node-heads.ts'
 import { blockRequest, chainIdRequest, type RpcRequest, readsNewest, toHeader } from './requests.ts'
 
 /**
@@ -71,47 +71,7 @@ type FailedAttempt = {
 }
 type Attempt<Value> = Answered<Value> | FailedAttempt
 
-/**
- * JSON-RPC over one or more nodes of a chain. Requests to a slow node are hedged: the next node is queried too, and the
- * first response counts. Errors contain neither URLs nor messages of nodes.
- */
-export type RpcTransport = {
-  /**
-   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. A node
-   * whose result `isCurrent` rejects is behind: the others are queried, and all of them again while they catch up.
-   * Throws CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an
-   * error, EmptyResult if it returned no data to a request that needs some, and BehindNode if it is behind.
-   */
-  read<Result>(request: RpcRequest<Result>, isCurrent?: (result: Result) => boolean): Promise<Result>
-  /**
-   * Returns the first response that does not report a fault of the node: an error is returned as a value, for callers
-   * that interpret it, such as a revert. Throws CHAIN_UNREACHABLE when every node fails.
-   */
-  call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>>
-  /**
-   * Returns the responses of one node to all requests, in order; errors are values. A node whose responses `accept`
-   * rejects counts as failed. Throws CHAIN_UNREACHABLE when every node fails.
-   */
-  batch<const Requests extends readonly (RpcRequest | undefined)[]>(
-    requests: Requests,
-    accept?: (responses: RpcResponses<Requests>) => boolean,
-  ): Promise<RpcResponses<Requests>>
-  /** `abortAfter` with the timers of this transport. */
-  abortAfter<Value>(timeoutMs: number, work: (controller: AbortController) => Promise<Value>): Promise<Value>
-  /** How many nodes there are. */
-  nodes: number
-  /** All nodes, in the order of the configuration. */
-  endpoints: readonly Endpoint[]
-  /** How far the nodes are. */
-  heads: NodeHeads
-  /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
-  preferred(turn?: number): Endpoint | undefined
-  /**
-   * Makes a failed node the last choice for two seconds, and longer after each further failure in a row. Has no effect
-   * on a node that rests already.
-   */
-  rest(endpoint: Endpoint): void
-}
+export type RpcTransport = ReturnType<typeof createTransport>
 
 /** Less than the time limit of our endpoints, so that a request can time out and still be refused in time. */
 const DEFAULT_TIMEOUT_MS = 4_000
@@ -119,7 +79,9 @@ const MIN_REST_MS = 2_000
 const MAX_REST_MS = 30_000
 
 /**
- * Creates a transport over nodes in order of preference. `timeoutMs` bounds a read, a call or a batch as a whole: all
+ * Creates the transport of JSON-RPC over one or more nodes of a chain, in order of preference. Requests to a slow node
+ * are hedged: the next node is queried too, and the first response counts. Errors contain neither URLs nor messages of
+ * nodes. `timeoutMs` bounds a read, a call or a batch as a whole: all
  * nodes and retries, headers and bodies. `within` replaces `withDeadline`, as in `abortAfter`. Of several nodes, one
  * that serves another chain than `chainId` gets no requests. On a chain that `makesBlocksOnDemand`, an old head is
  * normal.
@@ -139,7 +101,7 @@ export function createTransport(
     chainId?: number
     makesBlocksOnDemand?: boolean
   } = {},
-): RpcTransport {
+) {
   const names = nodeNames(urls)
   const endpoints = urls.map((url, index) =>
     createEndpoint(url, names[index] ?? '', { isBackground, isOnly: urls.length === 1 }),
@@ -173,6 +135,10 @@ export function createTransport(
     return endpoints.toSorted((a, b) => isOther(a) - isOther(b) || isBehind(a) - isBehind(b) || restOf(a) - restOf(b))
   }
 
+  /**
+   * Makes a failed node the last choice for two seconds, and longer after each further failure in a row. Has no effect
+   * on a node that rests already.
+   */
   function rest(endpoint: Endpoint): void {
     const now = Date.now()
     // Requests that fail together are one failure.
@@ -278,6 +244,12 @@ export function createTransport(
     throw unreachable(last?.cause ?? `no node answered ${name}`)
   }
 
+  /**
+   * Returns the result of a request that succeeds on every healthy node: any error makes it query the next node. A node
+   * whose result `isCurrent` rejects is behind: the others are queried, and all of them again while they catch up.
+   * Throws CHAIN_UNREACHABLE when no node returns a result; the cause is RefusedByNode if the last one returned an
+   * error, EmptyResult if it returned no data to a request that needs some, and BehindNode if it is behind.
+   */
   function read<Result>(
     request: RpcRequest<Result>,
     isCurrent: (result: Result) => boolean = () => true,
@@ -307,6 +279,10 @@ export function createTransport(
     return query(method, ROUNDS.read, attempt, request)
   }
 
+  /**
+   * Returns the first response that does not report a fault of the node: an error is returned as a value, for callers
+   * that interpret it, such as a revert. Throws CHAIN_UNREACHABLE when every node fails.
+   */
   function call<Result>(request: RpcRequest<Result>): Promise<RpcResponse<Result>> {
     const { method } = request
     return query(method, ROUNDS.call, async (endpoint, signal) => {
@@ -318,6 +294,10 @@ export function createTransport(
     })
   }
 
+  /**
+   * Returns the responses of one node to all requests, in order; errors are values. A node whose responses `accept`
+   * rejects counts as failed. Throws CHAIN_UNREACHABLE when every node fails.
+   */
   function batch<const Requests extends readonly (RpcRequest | undefined)[]>(
     requests: Requests,
     accept: (responses: RpcResponses<Requests>) => boolean = () => true,
@@ -336,11 +316,17 @@ export function createTransport(
     read,
     call,
     batch,
-    abortAfter: (timeoutMs, work) => abortAfter(timeoutMs, work, within),
+    /** `abortAfter` with the timers of this transport. */
+    abortAfter: <Value>(timeoutMs: number, work: (controller: AbortController) => Promise<Value>): Promise<Value> =>
+      abortAfter(timeoutMs, work, within),
+    /** How many nodes there are. */
     nodes: endpoints.length,
-    endpoints,
+    /** All nodes, in the order of the configuration. */
+    endpoints: endpoints as readonly Endpoint[],
+    /** How far the nodes are. */
     heads,
-    preferred(turn = 0) {
+    /** Returns the node to query next, or the one `turn` places after it, wrapping around; undefined without nodes. */
+    preferred(turn = 0): Endpoint | undefined {
       const usable = inOrder().filter(endpoint => !chainChecks.get(endpoint)?.isOther)
       return usable[turn % usable.length]
     },
