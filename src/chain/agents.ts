@@ -6,7 +6,7 @@ import { callReader } from './call-service-reader.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { call, optional, readTree, type ValuesOf } from './read-tree.ts'
 
 /** An agent, and whether its owner holds the linked ERC-8004 identity at that block. */
 export type Agent = AgentRecord & { erc8004OwnerCurrent: boolean }
@@ -20,13 +20,15 @@ const agentCalls = (chain: Chain, agentId: bigint) => ({
   isOwnerCurrent: optional(call(agentRegistry(chain), 'isERC8004OwnerCurrent', [agentId])),
 })
 
-function toAgent(values: { record: AgentRecord | undefined; isOwnerCurrent: boolean | undefined }): Agent | undefined {
+type AgentValues = ValuesOf<ReturnType<typeof agentCalls>>
+
+function toAgent(values: AgentValues): Agent | undefined {
   const agent = existing(values.record)
   return agent && { ...agent, erc8004OwnerCurrent: agent.hasERC8004Identity && values.isOwnerCurrent === true }
 }
 
 /** Returns the agent in the service reader's results, or undefined if it does not exist. */
-export const decodeAgent = (results: { record: CallResult; isOwnerCurrent: CallResult }): Agent | undefined =>
+export const decodeAgent = (results: Record<keyof AgentValues, CallResult>): Agent | undefined =>
   toAgent({
     record: tryDecodeResult(agentRegistryAbi, 'getAgent', results.record),
     isOwnerCurrent: tryDecodeResult(agentRegistryAbi, 'isERC8004OwnerCurrent', results.isOwnerCurrent),

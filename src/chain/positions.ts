@@ -1,5 +1,4 @@
 import { PositionStatus } from '@agent-trading-service/protocol/enums'
-import type { ExitRule } from '@agent-trading-service/protocol/exit-rule'
 import type { Position } from '@agent-trading-service/protocol/position'
 import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
@@ -12,14 +11,12 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { readAtNewestIfStale } from './newest-prices.ts'
-import { call, optional, readTree } from './read-tree.ts'
+import { call, optional, readTree, type ValuesOf } from './read-tree.ts'
 import { decodeMultiplier, multiplierCalls, multiplierIn } from './token-multiplier.ts'
 import { readWithToken } from './traded-tokens.ts'
 
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
 export const SCAN_WINDOW = 500
-
-type PositionRecord = Omit<Position, 'exitRules' | 'unrealizedPnlUsdc' | 'capitalMode' | 'multiplier'>
 
 const positionCalls = (chain: TradingChain, positionId: bigint) => ({
   record: optional(call(positionManager(chain), 'getPosition', [positionId])),
@@ -28,15 +25,16 @@ const positionCalls = (chain: TradingChain, positionId: bigint) => ({
   capitalMode: optional(call(positionManager(chain), 'capitalModeOf', [positionId])),
 })
 
+type PositionValues = ValuesOf<ReturnType<typeof positionCalls>>
+
 /** Returns the position, or undefined if it does not exist. */
-function toPosition(values: {
-  record: PositionRecord | undefined
-  exitRules: readonly ExitRule[] | undefined
-  unrealizedPnl: bigint | undefined
-  capitalMode: number | undefined
-  multiplier?: bigint | undefined
-}): Position | undefined {
-  const { record, exitRules, unrealizedPnl, capitalMode, multiplier } = values
+function toPosition({
+  record,
+  exitRules,
+  unrealizedPnl,
+  capitalMode,
+  multiplier,
+}: PositionValues & { multiplier?: bigint | undefined }): Position | undefined {
   if (record === undefined || record.openedAt === 0n) return undefined
   if (exitRules === undefined) throw new Error(`Position ${record.positionId} has no readable exit rules`)
   return {
@@ -49,13 +47,9 @@ function toPosition(values: {
 }
 
 /** Returns the position in the service reader's results, or undefined if it does not exist. */
-export const decodePosition = (results: {
-  record: CallResult
-  exitRules: CallResult
-  unrealizedPnl: CallResult
-  capitalMode: CallResult
-  multiplier: CallResult
-}): Position | undefined =>
+export const decodePosition = (
+  results: Record<keyof PositionValues | 'multiplier', CallResult>,
+): Position | undefined =>
   toPosition({
     record: tryDecodeResult(positionManagerAbi, 'getPosition', results.record),
     exitRules: tryDecodeResult(positionManagerAbi, 'getExitRules', results.exitRules),

@@ -51,6 +51,9 @@ export type ValuesOf<Tree> =
       ? { [name in keyof Tree]: ValuesOf<Tree[name]> }
       : Tree
 
+/** The contract that makes the calls, and what it finds in place of the state. */
+type Simulation = { from: Address; override: StateOverride }
+
 /** The values of a tree, the block they are of, and the carried prices that the oracle did not refuse. */
 type TreeReading<Tree> = { block: Block; values: ValuesOf<Tree>; carried: CarriedPrices | undefined }
 
@@ -78,10 +81,7 @@ export const call = <const abi extends Abi, name extends ContractFunctionName<ab
 /** A call that may fail: its value is undefined if it reverts. */
 export const optional = <Value>(required: ContractCall<Value>): ContractCall<Value | undefined> => ({
   ...required,
-  decode: result => {
-    const { value } = decodeAttempt(required, result)
-    return value
-  },
+  decode: result => decodeAttempt(required, result).value,
 })
 
 /**
@@ -143,7 +143,7 @@ export async function readTree<const Tree extends CallTree>(
   chain: Chain,
   tree: Tree,
   at?: Block,
-  simulation?: { from: Address; override: StateOverride },
+  simulation?: Simulation,
 ): Promise<TreeReading<Tree>> {
   const reading = await readTreeAt(chain, tree, { at, simulation })
   const hasAllReports = reading.carried?.reports.length === chain.carried?.reports.length
@@ -161,15 +161,7 @@ export async function readTree<const Tree extends CallTree>(
 async function readTreeAt<const Tree extends CallTree>(
   chain: Chain,
   tree: Tree,
-  {
-    at,
-    simulation,
-    time,
-  }: {
-    at?: Block | undefined
-    simulation?: { from: Address; override: StateOverride } | undefined
-    time?: bigint
-  },
+  { at, simulation, time }: { at?: Block | undefined; simulation?: Simulation | undefined; time?: bigint | undefined },
 ): Promise<TreeReading<Tree>> {
   const { contracts } = chain
   const multicall = { address: contracts.Multicall3, abi: blockAbi }
@@ -202,7 +194,7 @@ async function readTreeAt<const Tree extends CallTree>(
   })
   return reading.catch(async (error: unknown) => {
     if (!isRefused(error) || !(await findHostileContracts(chain, kept))) throw error
-    return readTreeAt(chain, tree, { at, simulation, ...(time && { time }) })
+    return readTreeAt(chain, tree, { at, simulation, time })
   })
 }
 

@@ -1,17 +1,12 @@
 import { Track } from '@agent-trading-service/protocol/enums'
-import {
-  type PriceQuote,
-  type RoundData,
-  strictestMaxAge,
-  toPriceQuote,
-} from '@agent-trading-service/protocol/oracle-price'
+import { type PriceQuote, strictestMaxAge, toPriceQuote } from '@agent-trading-service/protocol/oracle-price'
 import type { TrackConfig } from '@agent-trading-service/protocol/vault-track-config'
 import { type Address, type Hex, parseAbi } from 'viem'
 import { nowAt } from '../clock.ts'
-import { type PriceSource, sourceOf, toPriceSource } from './carried-prices.ts'
+import { type PriceSource, sourceOf } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
-import { call, optional, readTree, untrusted } from './read-tree.ts'
+import { call, optional, readTree, untrusted, type ValuesOf } from './read-tree.ts'
 import { multiplierCalls, multiplierIn, type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
 
 /** The metadata of an ERC-20 token. */
@@ -228,28 +223,8 @@ function tokenCalls(chain: Chain, address: Address) {
   }
 }
 
-type VaultValues = {
-  address: Address
-  vaultName: Hex | undefined
-  asset: Address | undefined
-  totalAssets: bigint | undefined
-  idleAssets: bigint | undefined
-  maxPriceAge: bigint | undefined
-  tradingPaused: boolean | undefined
-  depositFeeBps: bigint | undefined
-  withdrawFeeBps: bigint | undefined
-  liquidityPolicy: { holdingTime: number } | undefined
-  liquidityPaused: boolean | undefined
-  tracks: readonly (TrackConfig | undefined)[]
-  allowlist: readonly { token: Address; isAllowed: boolean | undefined }[]
-}
-
-type TokenValues = { [name in Exclude<keyof Token, keyof TokenFacts>]: Token[name] | undefined } & {
-  address: Address
-  facts: Parameters<typeof toTokenFacts>[0]
-  round: RoundData | undefined
-  maxAge: bigint | undefined
-}
+type VaultValues = ValuesOf<ReturnType<typeof vaultCalls>>
+type TokenValues = ValuesOf<ReturnType<typeof tokenCalls>> & Pick<Token, 'source'>
 
 type RegistryValues = { vaults: readonly VaultValues[]; tokens: readonly TokenValues[] }
 
@@ -264,7 +239,7 @@ function toVaultsAndTokens(block: Block, values: RegistryValues): VaultsAndToken
   const prices = new Map(
     values.tokens.map(({ address, round, maxAge = 0n, facts, source }) => [
       address,
-      { round, maxAge, effectiveAt: multiplierIn(facts).effectiveAt, source: source?.kind },
+      { round, maxAge, effectiveAt: multiplierIn(facts).effectiveAt, source: source.kind },
     ]),
   )
   const at = nowAt(block)
@@ -285,42 +260,45 @@ function toVaultsAndTokens(block: Block, values: RegistryValues): VaultsAndToken
 }
 
 /** Returns the vault, or undefined if the contract is not a vault. */
-function toVault({ address, vaultName, asset, tracks, ...vault }: VaultValues): Vault | undefined {
+function toVault({
+  address,
+  vaultName,
+  asset,
+  totalAssets = 0n,
+  idleAssets = 0n,
+  maxPriceAge = 0n,
+  tradingPaused = false,
+  tracks,
+  ...liquidity
+}: VaultValues): Vault | undefined {
   if (vaultName === undefined || asset === undefined) return undefined
   return {
     address,
     vaultName,
     asset,
-    totalAssets: vault.totalAssets ?? 0n,
-    idleAssets: vault.idleAssets ?? 0n,
-    maxPriceAge: vault.maxPriceAge ?? 0n,
-    tradingPaused: vault.tradingPaused ?? false,
+    totalAssets,
+    idleAssets,
+    maxPriceAge,
+    tradingPaused,
     // An unset track has an empty config.
     tracks: tracks.filter(track => track !== undefined).filter(track => track.vault === address),
-    liquidityTerms: toLiquidityTerms(vault),
+    liquidityTerms: toLiquidityTerms(liquidity),
   }
 }
+
+type LiquidityValues = Pick<VaultValues, 'depositFeeBps' | 'withdrawFeeBps' | 'liquidityPolicy' | 'liquidityPaused'>
 
 function toLiquidityTerms({
   depositFeeBps,
   withdrawFeeBps,
   liquidityPolicy,
   liquidityPaused = false,
-}: Omit<VaultValues, 'address' | 'vaultName' | 'asset' | 'tracks'>): LiquidityTerms | undefined {
+}: LiquidityValues): LiquidityTerms | undefined {
   if (depositFeeBps === undefined || withdrawFeeBps === undefined || liquidityPolicy === undefined) return undefined
   return { depositFeeBps, withdrawFeeBps, holdingSeconds: liquidityPolicy.holdingTime, paused: liquidityPaused }
 }
 
 const toToken = (
-  { address, symbol, name, decimals, listed, active, source, facts }: TokenValues,
+  { address, symbol = address, name = '', decimals = 18, listed = false, active = false, source, facts }: TokenValues,
   at: bigint,
-): Token => ({
-  ...toTokenFacts(facts, at),
-  address,
-  symbol: symbol ?? address,
-  name: name ?? '',
-  decimals: decimals ?? 18,
-  listed: listed ?? false,
-  active: active ?? false,
-  source: source ?? toPriceSource(undefined),
-})
+): Token => ({ ...toTokenFacts(facts, at), address, symbol, name, decimals, listed, active, source })
