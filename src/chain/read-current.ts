@@ -30,20 +30,20 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
   }
   let wrongNode: unknown
   const isCurrent = (returned: Returned) => {
-    const value = attempt(() => decode(returned))
-    if (isUnreachable(value.error)) {
-      wrongNode = value.error
-      throw value.error // a node of another chain, or one that returned something else: the next one is queried
+    const attempt = attemptOf(() => decode(returned))
+    if (isUnreachable(attempt.error)) {
+      wrongNode = attempt.error
+      throw wrongNode // a node of another chain, or one that returned something else: the next one is queried
     }
-    decoded.set(returned, value)
-    if (value.result === undefined) return true
-    newestBlock = value.result.block.number
+    decoded.set(returned, attempt)
+    if (attempt.value === undefined) return true
+    newestBlock = attempt.value.block.number
     if (reachable === undefined || newestBlock >= reachable) return true
     if (++laggingAnswers === MAX_LAGGING_ANSWERS) void findAncestor(reachable)
     return false
   }
   const headOf = (returned: Returned) => {
-    const { number, timestamp } = decoded.get(returned)?.result?.block ?? {}
+    const { number, timestamp } = decoded.get(returned)?.value?.block ?? {}
     return number === undefined ? undefined : { number: Number(number), timestamp: Number(timestamp) }
   }
   const sent = readsNewest(request) && !replacesTime(request) ? { ...request, headOf } : request
@@ -53,9 +53,9 @@ export async function readCurrent<Returned, Value extends { block: Block }>(
     const known = BigInt(rpc.heads.newest()?.number ?? 0)
     throw refuse('NODES_BEHIND', { minBlock: newest(minBlock, known) ?? known, newestBlock }, { cause: error.cause })
   })
-  const value = decoded.get(returned)
-  if (value === undefined) throw new Error('A read ended without a result')
-  return value.get()
+  const { value, error } = decoded.get(returned) ?? {}
+  if (value === undefined) throw error
+  return value
 }
 
 /**
@@ -102,19 +102,12 @@ function toRead(block: NodeBlock | null) {
   return { block: { number: BigInt(block.number), timestamp: BigInt(block.timestamp) } }
 }
 
-/** `get` returns the result, or throws the error. */
-type Attempt<Result> = { result?: Result; error?: unknown; get: () => Result }
+type Attempt<Value> = { value: Value; error?: undefined } | { value?: undefined; error: unknown }
 
-function attempt<Result>(work: () => Result): Attempt<Result> {
+function attemptOf<Value>(work: () => Value): Attempt<Value> {
   try {
-    const result = work()
-    return { result, get: () => result }
+    return { value: work() }
   } catch (error) {
-    return {
-      error,
-      get: () => {
-        throw error
-      },
-    }
+    return { error }
   }
 }
