@@ -12,7 +12,8 @@ export type Delta = { name: CounterName | HistogramName; labels: string[]; value
  */
 const MAX_SERIES = 5_000
 
-let series = new Map<string, Delta>()
+/** What this isolate has recorded since `takeDeltas`. */
+let recorded = createTotals()
 let onRecord: () => void = () => {}
 
 /** Calls a function after each record from now on, for the delivery of this isolate's records. */
@@ -26,9 +27,7 @@ export function count<Name extends CounterName>(
   labels: LabelsOf<(typeof counters)[Name]['labels']>,
   amount = 1,
 ): void {
-  const found = seriesOf(name, counters[name].labels, labels, 1)
-  if (found) found[0] = (found[0] ?? 0) + amount
-  onRecord()
+  record(name, counters[name].labels, labels, [amount])
 }
 
 /** Records a duration in seconds in a histogram of this isolate. */
@@ -38,37 +37,27 @@ export function observe<Name extends HistogramName>(
   seconds: number,
 ): void {
   const { buckets, labels: names } = histograms[name]
-  const found = seriesOf(name, names, labels, buckets.length + 2)
-  if (found) {
-    const above = buckets.findIndex(bound => seconds <= bound)
-    const index = above === -1 ? buckets.length : above
-    found[index] = (found[index] ?? 0) + 1
-    found[buckets.length + 1] = (found[buckets.length + 1] ?? 0) + seconds
-  }
+  const above = buckets.findIndex(bound => seconds <= bound)
+  const counts = Array<number>(buckets.length + 1).fill(0)
+  counts[above === -1 ? buckets.length : above] = 1
+  record(name, names, labels, [...counts, seconds])
+}
+
+function record(
+  name: Delta['name'],
+  names: readonly string[],
+  given: Readonly<Record<string, string>>,
+  values: number[],
+): void {
+  recorded.add([{ name, labels: names.map(label => given[label] ?? ''), values }])
   onRecord()
 }
 
 /** Returns what was recorded since the last call. */
 export function takeDeltas(): Delta[] {
-  const taken = series
-  series = new Map()
-  return [...taken.values()]
-}
-
-function seriesOf(
-  name: Delta['name'],
-  names: readonly string[],
-  given: Readonly<Record<string, string>>,
-  length: number,
-): number[] | undefined {
-  let key: string = name
-  for (const label of names) key += `\n${given[label] ?? ''}`
-  const known = series.get(key)
-  if (known) return known.values
-  if (series.size >= MAX_SERIES) return undefined
-  const values = Array<number>(length).fill(0)
-  series.set(key, { name, labels: names.map(label => given[label] ?? ''), values })
-  return values
+  const taken = recorded.all()
+  recorded = createTotals()
+  return taken
 }
 
 /** Creates empty totals, which add up deltas by series. */
