@@ -1,4 +1,4 @@
-import { type Address, encodeAbiParameters, encodeFunctionData, keccak256 } from 'viem'
+import { encodeFunctionData, keccak256, stringToBytes } from 'viem'
 import { mandateVaultAbi } from '../../contracts-abi/mandate-vault.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
 import { mandateVault } from '../chain/contracts.ts'
@@ -54,7 +54,8 @@ export async function checkpointSharePrices(context: Context, timeOf = nowAt): P
     if (!breaker || !policy || !isCheckpointDue(breaker, BigInt(policy.moveWindow), now)) continue
     const hour = now / HOUR_SECONDS
     const outcome = await updater.relay({
-      digest: digestOf(chain.id, address, hour),
+      // One attempt an hour at most.
+      digest: keccak256(stringToBytes(`checkpoint of a share price ${chain.id} ${address} ${hour}`)),
       kind: 'checkpoint',
       by: { as: 'service', task: `checkpoint:${address}` },
       groupNonce: `${hour}`,
@@ -65,12 +66,3 @@ export async function checkpointSharePrices(context: Context, timeOf = nowAt): P
     if (outcome.state !== 'mined') logEvent('share price not recorded', { state: outcome.state, vault: address })
   }
 }
-
-/** Names one attempt for a vault, so that it is made once an hour at most. */
-const digestOf = (chainId: number, vault: Address, hour: bigint) =>
-  keccak256(
-    encodeAbiParameters(
-      [{ type: 'string' }, { type: 'uint256' }, { type: 'address' }, { type: 'uint256' }],
-      ['checkpoint of a share price', BigInt(chainId), vault, hour],
-    ),
-  )

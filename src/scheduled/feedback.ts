@@ -8,6 +8,7 @@ import {
   keccak256,
   numberToHex,
   pad,
+  parseAbiParameters,
   stringToBytes,
 } from 'viem'
 import { erc8004ReputationRegistryAbi } from '../../contracts-abi/erc8004-reputation-registry.ts'
@@ -132,17 +133,14 @@ async function postFile({ history }: Pick<Context, 'history'>, reporting: Report
 /** Names one week of an agent in one registry, so that it is posted at most once. */
 const digestOf = ({ chain, registry, reporter }: Reporting, { agentId, weekStart }: FeedbackRow): Hex =>
   keccak256(
-    encodeAbiParameters(
-      [
-        { type: 'string' },
-        { type: 'uint256' },
-        { type: 'address' },
-        { type: 'address' },
-        { type: 'uint256' },
-        { type: 'uint256' },
-      ],
-      ['weekly feedback', BigInt(chain.id), registry, reporter.address, BigInt(agentId), BigInt(weekStart)],
-    ),
+    encodeAbiParameters(parseAbiParameters('string, uint256, address, address, uint256, uint256'), [
+      'weekly feedback',
+      BigInt(chain.id),
+      registry,
+      reporter.address,
+      BigInt(agentId),
+      BigInt(weekStart),
+    ]),
   )
 
 const encodeFeedback = (

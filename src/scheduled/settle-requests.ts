@@ -1,4 +1,4 @@
-import { type Address, encodeAbiParameters, encodeFunctionData, keccak256, zeroAddress } from 'viem'
+import { type Address, encodeFunctionData, keccak256, stringToBytes, zeroAddress } from 'viem'
 import { requestQueueAbi } from '../../contracts-abi/request-queue.ts'
 import { priceNeedOf } from '../chain/carried-prices.ts'
 import type { Chain } from '../chain/configured-chain.ts'
@@ -47,7 +47,8 @@ export async function settleRequests(
     const isPaidInPart = settled !== undefined && settled[1] > 0n
     if (`${before}` === `${after}` && !isPaidInPart) continue
     const outcome = await updater.relay({
-      digest: digestOf(chain.id, queue, minute),
+      // One attempt a minute at most.
+      digest: keccak256(stringToBytes(`settlement of vault requests ${chain.id} ${queue} ${minute}`)),
       kind: 'vaultRequests',
       by: { as: 'service', task: `requests:${queue}` },
       groupNonce: `${minute}`,
@@ -85,12 +86,3 @@ async function waitingQueues(chain: Chain, { list, queues }: ValuesOf<ReturnType
     return nextDeposit < deposits || nextRedemption < redemptions ? [{ vault, queue }] : []
   })
 }
-
-/** Names one attempt for a queue, so that it is made once a minute at most. */
-const digestOf = (chainId: number, queue: Address, minute: bigint) =>
-  keccak256(
-    encodeAbiParameters(
-      [{ type: 'string' }, { type: 'uint256' }, { type: 'address' }, { type: 'uint256' }],
-      ['settlement of vault requests', BigInt(chainId), queue, minute],
-    ),
-  )
