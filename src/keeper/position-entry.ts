@@ -254,10 +254,9 @@ export const isHeldByIssuer = ({ outcome }: PositionEntry, { restriction }: Pick
   outcome?.kind === 'deferred' && outcome.reason === 'tokenRestricted' && preventsSale(restriction, 1n)
 
 /** Returns the entry of an exit that failed; it is tried again with exponential backoff. */
-export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, { at, now }: ReadTime): PositionEntry {
-  const { seconds, ...retry } = retryOf(entry, now)
-  const nextTryAt = `${at + seconds}`
-  return { ...entry, ...retry, outcome: { kind: 'failed', at: `${at}`, code, message: error, nextTryAt } }
+export function failedEntry(entry: PositionEntry, { code, error }: RefusalBody, time: ReadTime): PositionEntry {
+  const { retry, nextTryAt } = retryOf(entry, time)
+  return { ...entry, ...retry, outcome: { kind: 'failed', at: `${time.at}`, code, message: error, nextTryAt } }
 }
 
 /**
@@ -269,31 +268,25 @@ export function partlyExecutedEntry(
   evaluation: Evaluation | undefined,
   { at, now, ...sale }: ReadTime & { ruleIndex?: number; transactionHash: Hex; usdcOut: string; tokensLeft: string },
 ): PositionEntry {
-  const { seconds, ...retry } = retryOf(entry, now)
-  const nextTryAt = `${at + seconds}`
-  return {
-    ...entry,
-    ...retry,
-    evaluation,
-    outcome: { kind: 'partlyExecuted', at: `${at}`, ...sale, nextTryAt },
-  }
+  const { retry, nextTryAt } = retryOf(entry, { at, now })
+  return { ...entry, ...retry, evaluation, outcome: { kind: 'partlyExecuted', at: `${at}`, ...sale, nextTryAt } }
 }
 
 /** Returns the entry of an exit that sells nothing at the pool's price; it is tried again with exponential backoff. */
-export function poolPriceEntry(entry: PositionEntry, { at, now }: ReadTime): PositionEntry {
+export function poolPriceEntry(entry: PositionEntry, time: ReadTime): PositionEntry {
   const { outcome } = entry
-  const { seconds, ...retry } = retryOf(entry, now)
-  const nextTryAt = `${at + seconds}`
+  const { retry, nextTryAt } = retryOf(entry, time)
   // The rest of a partly executed exit still waits, but the part that was sold is the more useful outcome to show.
   if (outcome?.kind === 'partlyExecuted') return { ...entry, ...retry, outcome: { ...outcome, nextTryAt } }
-  const since = outcome?.kind === 'deferred' && outcome.reason === 'poolPrice' ? outcome.at : `${at}`
+  const since = outcome?.kind === 'deferred' && outcome.reason === 'poolPrice' ? outcome.at : `${time.at}`
   return { ...entry, ...retry, outcome: { kind: 'deferred', at: since, reason: 'poolPrice', nextTryAt } }
 }
 
-/** Returns when an exit is tried again, with the delay in seconds. */
-function retryOf({ failures }: PositionEntry, now: bigint) {
+/** Returns when an exit is tried again, and that in seconds after the block that was read. */
+function retryOf({ failures }: PositionEntry, { at, now }: ReadTime) {
   const seconds = Math.min(2 ** (failures + 1), MAX_RETRY_SECONDS)
-  return { failures: failures + 1, nextTryAt: after(now, seconds), seconds: BigInt(seconds) }
+  const retry = { failures: failures + 1, nextTryAt: after(now, seconds) }
+  return { retry, nextTryAt: `${at + BigInt(seconds)}` }
 }
 
 const toMs = (seconds: bigint) => Number(seconds) * 1_000
