@@ -14,10 +14,10 @@ import { endReasons, presentOrderTerms } from '../resources/order.ts'
 import { ORACLE_DECIMALS } from '../resources/price.ts'
 import { presentTrade } from '../resources/trade.ts'
 import type { Alerts } from './alerts.ts'
-import type { LoggedEvent, StreamEvent, WithdrawnEvent } from './event.ts'
+import type { LoggedEvent, WithdrawnEvent } from './event.ts'
 import { presentOwnerEvent, presentPlace } from './present-owner-event.ts'
 import { type IndexChanges, ORDER_EVENTS, readIndexChanges } from './read-index-changes.ts'
-import type { EventLog, IndexReorg } from './store.ts'
+import type { EventLog, EventOfLog, IndexReorg } from './store.ts'
 
 /** The minimum time between two evaluations of the alerts, which read the chain. */
 const MIN_EVALUATION_INTERVAL_MS = 2_000
@@ -73,26 +73,10 @@ export function createIndexPublisher({
       ...orders.map(({ order }) => Number(order.agentId)),
     ])
     const events = [
-      ...trades.map(trade => ({
-        ...toEvent(trade, presentTrade(trade, symbolOf(trade.token))),
-        block: Number(trade.blockNumber),
-        logIndex: trade.logIndex,
-      })),
-      ...orders.map(placed => ({
-        ...toPlacedEvent(placed, symbolOf(placed.order.token), agentVaults),
-        block: placed.block,
-        logIndex: placed.logIndex,
-      })),
-      ...contractEvents.map(event => ({
-        ...toAgentEvent(event, agentVaults),
-        block: event.block,
-        logIndex: event.logIndex,
-      })),
-      ...posts.map(post => ({
-        ...toPriceEvent(post, symbolOf(post.token), sourceOf(chain, post.token).kind),
-        block: post.block,
-        logIndex: post.logIndex,
-      })),
+      ...trades.map(trade => toEvent(trade, presentTrade(trade, symbolOf(trade.token)))),
+      ...orders.map(placed => toPlacedEvent(placed, symbolOf(placed.order.token), agentVaults)),
+      ...contractEvents.map(event => toAgentEvent(event, agentVaults)),
+      ...posts.map(post => toPriceEvent(post, symbolOf(post.token), sourceOf(chain, post.token).kind)),
     ].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex)
     publish(eventLog.appendFromChain(events, { block, hash }))
     for (const { agentId } of trades) agentsChanged.add(Number(agentId))
@@ -149,7 +133,12 @@ const eventTypes: Partial<Record<Trade['type'], StreamEventType>> = {
   ExitLadderUpdated: 'ladder',
 }
 
-const toEvent = ({ type, agentId, vault }: Trade, fields: Record<string, unknown>): StreamEvent => ({
+const toEvent = (
+  { type, agentId, vault, blockNumber, logIndex }: Trade,
+  fields: Record<string, unknown>,
+): EventOfLog => ({
+  block: Number(blockNumber),
+  logIndex,
   type: eventTypes[type] ?? 'trade',
   agentId: Number(agentId),
   vault,
@@ -160,7 +149,9 @@ const toPriceEvent = (
   { token, price, observedAt, timestamp, block, logIndex }: PostedPrice,
   symbol: string,
   source: PriceSourceKind,
-): StreamEvent & { token: Address } => ({
+): EventOfLog => ({
+  block,
+  logIndex,
   type: 'price',
   agentId: undefined,
   vault: undefined,
@@ -181,7 +172,9 @@ const toPlacedEvent = (
   { orderId, order, ...place }: PlacedOrder,
   symbol: string,
   agentVaults: AgentVaults,
-): StreamEvent => ({
+): EventOfLog => ({
+  block: place.block,
+  logIndex: place.logIndex,
   type: 'order',
   agentId: Number(order.agentId),
   vault: agentVaults.get(Number(order.agentId)),
@@ -195,7 +188,9 @@ const toPlacedEvent = (
 })
 
 /** Returns the event of an order after its placement, or of an agent's owner. */
-const toAgentEvent = (event: ContractEvent, agentVaults: AgentVaults): StreamEvent => ({
+const toAgentEvent = (event: ContractEvent, agentVaults: AgentVaults): EventOfLog => ({
+  block: event.block,
+  logIndex: event.logIndex,
   type: isOfOrder(event) ? 'order' : 'mandate',
   agentId: event.agentId ?? undefined,
   vault: event.agentId === null ? undefined : agentVaults.get(event.agentId),

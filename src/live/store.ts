@@ -35,6 +35,9 @@ export type IndexPosition = {
   start: number
 }
 
+/** An event that comes from a log of the chain. */
+export type EventOfLog = StreamEvent & { block: number; logIndex: number }
+
 /** A reorg of the index: the blocks from `ancestor + 1` to `lost` were withdrawn. An ancestor of -1 withdraws all. */
 export type IndexReorg = { id: number; ancestor: number; lost: number }
 
@@ -330,10 +333,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     },
 
     /** Appends events that come from logs, and moves to the end of a block of the index, which has no more events. */
-    appendFromChain(
-      events: readonly (StreamEvent & { block: number; logIndex: number })[],
-      to: { block: number; hash: Hex | undefined },
-    ): LoggedEvent[] {
+    appendFromChain(events: readonly EventOfLog[], to: { block: number; hash: Hex | undefined }): LoggedEvent[] {
       const { branch } = requirePosition()
       const logged = events.map(event => insert({ block: event.block, index: event.logIndex, branch }, event))
       const { block, hash } = to
