@@ -9,6 +9,10 @@ export async function allNamed<const Reads extends Record<string, unknown>>(read
   return named as { [name in keyof Reads]: Awaited<Reads[name]> }
 }
 
+/** Splits items into batches of at most `size`. */
+export const batchesOf = <Item>(items: readonly Item[], size: number): Item[][] =>
+  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(size * index, size * (index + 1)))
+
 type Work<Args extends unknown[], Result> = (...args: Args) => Promise<Result>
 
 /** Returns `work` as a single flight: a call during a run shares the run, whatever its arguments. */

@@ -9,6 +9,7 @@ import {
   type TradeLog,
 } from '@agent-trading-service/protocol/trade-events'
 import type { Address } from 'viem'
+import { batchesOf } from '../concurrency.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { TradingChain } from './configured-chain.ts'
 import { positionManager, tokenRegistry, tradeRouter } from './contracts.ts'
@@ -86,10 +87,10 @@ async function readLadders(
   positions: Map<bigint, TradedPosition>,
 ): Promise<Map<bigint, Ladder>> {
   const ladders = new Map<bigint, Ladder>()
-  for (let from = 0; from < positionIds.length; from += POSITIONS_PER_CALL) {
+  for (const page of batchesOf(positionIds, POSITIONS_PER_CALL)) {
     const { values } = await readTree(
       chain,
-      positionIds.slice(from, from + POSITIONS_PER_CALL).map(positionId => ({
+      page.map(positionId => ({
         positionId,
         record: optional(call(positionManager(chain), 'getPosition', [positionId])),
         exitRules: optional(call(positionManager(chain), 'getExitRules', [positionId])),

@@ -1,5 +1,6 @@
 import { type LimitBreaches, limitBreaches } from '@agent-trading-service/protocol/limit-breaches'
 import type { Address } from 'viem'
+import { batchesOf } from '../concurrency.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { allocationManager, tradeRouter, tradeRouterLens, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
@@ -30,8 +31,8 @@ export async function readLimitBreaches(
 ): Promise<{ block: Block | undefined; breaches: AgentLimitBreaches[] }> {
   let block: Block | undefined
   const breaches: AgentLimitBreaches[] = []
-  for (let from = 0; from < agents.length; from += AGENTS_PER_CALL) {
-    const page = await readPage(chain, agents.slice(from, from + AGENTS_PER_CALL), day)
+  for (const batch of batchesOf(agents, AGENTS_PER_CALL)) {
+    const page = await readPage(chain, batch, day)
     block = page.block
     breaches.push(...page.breaches)
   }

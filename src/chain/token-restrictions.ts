@@ -5,6 +5,7 @@ import {
   WHOLE_BALANCE,
 } from '@agent-trading-service/protocol/token-restriction'
 import { type Address, isAddressEqual, parseAbi } from 'viem'
+import { batchesOf } from '../concurrency.ts'
 import type { Chain } from './configured-chain.ts'
 import { mandateVault, tokenRegistry } from './contracts.ts'
 import { call, optional, readTree, untrusted } from './read-tree.ts'
@@ -79,11 +80,8 @@ export async function readRestrictedTokens(
       token => ({ vault, token }),
     ),
   )
-  const pages = Array.from({ length: Math.ceil(pairs.length / PAIRS_PER_CALL) }, (_, page) =>
-    pairs.slice(page * PAIRS_PER_CALL, (page + 1) * PAIRS_PER_CALL),
-  )
   const read = await Promise.all(
-    pages.map(async page => {
+    batchesOf(pairs, PAIRS_PER_CALL).map(async page => {
       const calls = page.map(({ vault, token }) => ({
         ...restrictionCalls(chain, { token: token.address, vault: vault.address }),
         blocks: isDollar({ vault, token })

@@ -1,5 +1,6 @@
 import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
+import { batchesOf } from '../concurrency.ts'
 import type { LogFilter, NodeLog } from '../rpc/requests.ts'
 import {
   addNamedContract,
@@ -84,7 +85,7 @@ export function createFollowedContracts({
   async function filters(): Promise<LogFilter[]> {
     const known = await open()
     return [
-      ...inParts(FOLLOWED_TOPICS, ranges.maxTopics()).map(topics => ({
+      ...batchesOf(FOLLOWED_TOPICS, ranges.maxTopics()).map(topics => ({
         address: followedAddresses(chain, known),
         topics: [topics],
       })),
@@ -103,7 +104,3 @@ export function createFollowedContracts({
     },
   }
 }
-
-/** Returns items in parts of at most this many. */
-const inParts = <Item>(items: readonly Item[], size: number): Item[][] =>
-  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))

@@ -1,4 +1,4 @@
-import { singleFlightAgain } from '../concurrency.ts'
+import { batchesOf, singleFlightAgain } from '../concurrency.ts'
 import { logFailure } from '../log.ts'
 import { dataFor, type EventFilter, type LoggedEvent } from './event.ts'
 import type { EventLog, LogCursor } from './store.ts'
@@ -59,8 +59,7 @@ export function createWebhookNotices(sql: SqlStorage, notify: (agentId: number) 
 
   const sendPending = singleFlightAgain(async () => {
     const agentIds = [...pending.keys()].slice(0, MAX_NOTICES_PER_RUN)
-    for (let from = 0; from < agentIds.length; from += NOTICES_AT_A_TIME)
-      await Promise.all(agentIds.slice(from, from + NOTICES_AT_A_TIME).map(send))
+    for (const batch of batchesOf(agentIds, NOTICES_AT_A_TIME)) await Promise.all(batch.map(send))
   })
 
   return {

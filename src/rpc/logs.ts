@@ -1,18 +1,11 @@
-import { type Address, type Hex, hexToNumber } from 'viem'
+import { type Hex, hexToNumber } from 'viem'
+import { batchesOf } from '../concurrency.ts'
 import { isRefusedForNow, mayBeTruncated, REFUSED_SENDS } from './log-range-size.ts'
 import { unreachable } from './node-errors.ts'
 import { blockRequest, type LogFilter, logsRequest, type NodeLog } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
-export type EventLog = {
-  address: Address
-  topics: readonly Hex[]
-  data: Hex
-  blockNumber: bigint
-  blockHash: Hex
-  transactionHash: Hex
-  logIndex: bigint
-}
+export type EventLog = Omit<NodeLog, 'blockNumber' | 'logIndex'> & { blockNumber: bigint; logIndex: bigint }
 
 const MAX_HEADERS_PER_BATCH = 100
 /** A query that needs more requests than this needs an index instead. */
@@ -73,8 +66,7 @@ export async function readBlockTimes(rpc: RpcTransport, logs: readonly NodeLog[]
   const times = new Map<Hex, Hex | null | undefined>()
   for (const { blockNumber, blockTimestamp } of logs) times.set(blockNumber, blockTimestamp)
   const missing = [...times].flatMap(([number, time]) => (time ? [] : [number]))
-  for (let from = 0; from < missing.length; from += MAX_HEADERS_PER_BATCH) {
-    const page = missing.slice(from, from + MAX_HEADERS_PER_BATCH)
+  for (const page of batchesOf(missing, MAX_HEADERS_PER_BATCH)) {
     const responses = await rpc.batch(page.map(number => blockRequest(hexToNumber(number))))
     for (const [index, number] of page.entries()) times.set(number, responses[index]?.result?.timestamp)
   }

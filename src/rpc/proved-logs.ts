@@ -1,5 +1,5 @@
 import { type Hex, hexToNumber } from 'viem'
-import { sleep } from '../concurrency.ts'
+import { batchesOf, sleep } from '../concurrency.ts'
 import { areAllLogs, hasBloom, mayHaveLogs } from './logs-bloom.ts'
 import { isNodeFault } from './node-errors.ts'
 import {
@@ -71,10 +71,11 @@ async function readMissingHeaders(
   headers: Map<number, NodeHeader>,
 ): Promise<void> {
   const missing = numbers.filter(number => !headers.has(number))
-  await inPages(missing, MAX_HEADERS_PER_BATCH, async page => {
+  const pages = batchesOf(missing, MAX_HEADERS_PER_BATCH).map(async page => {
     for (const [index, { result }] of (await rpc.batch(page.map(headerRequest))).entries())
       if (result) headers.set(page[index] as number, result)
   })
+  await Promise.all(pages)
 }
 
 /** Returns the headers that follow a block without a gap, each the parent of the next one. */
@@ -106,7 +107,7 @@ async function readMissingLogs(
   const withoutLogs = missing.filter(header => filtersFor(header).length === 0)
   for (const { hash } of withoutLogs) logsOf.set(hash, [])
   const toRead = missing.filter(({ hash }) => !logsOf.has(hash))
-  await inPages(toRead, MAX_BLOCKS_PER_BATCH, async page => {
+  const pages = batchesOf(toRead, MAX_BLOCKS_PER_BATCH).map(async page => {
     const reads = page.flatMap(header => filtersFor(header).map(filter => ({ header, filter })))
     const responses = await rpc.batch(reads.map(({ header, filter }) => blockLogsRequest(filter, header.hash)))
     const doubtful: NodeHeader[] = []
@@ -121,6 +122,7 @@ async function readMissingLogs(
     const isSelected = (log: NodeLog) => filters.some(filter => isSelectedBy(filter)(log))
     for (const [hash, logs] of await readAllLogs(rpc, doubtful)) logsOf.set(hash, logs.filter(isSelected))
   })
+  await Promise.all(pages)
 }
 
 /** Returns logs of several filters in the order of the chain. */
@@ -153,12 +155,4 @@ export function isSelectedBy({ address, topics }: LogFilter): (log: NodeLog) => 
   const isOneOf = (choice: Hex | readonly Hex[] | null, value: Hex | undefined) =>
     choice === null || [choice].flat().some(each => each.toLowerCase() === value?.toLowerCase())
   return log => isOneOf(address, log.address) && topics.every((choice, index) => isOneOf(choice, log.topics[index]))
-}
-
-/** Runs work on pages of items at the same time. */
-const inPages = async <Item>(items: readonly Item[], size: number, work: (page: Item[]) => Promise<void>) => {
-  const pages = Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
-    items.slice(index * size, (index + 1) * size),
-  )
-  await Promise.all(pages.map(work))
 }

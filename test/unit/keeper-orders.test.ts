@@ -1,8 +1,8 @@
 import { OrderCondition, OrderSide } from '@agent-trading-service/protocol/order-typed-data'
 import type { Hex } from 'viem'
 import { describe, expect, it } from 'vitest'
-import { inShares } from '../../src/keeper/batches.ts'
 import { openBook } from '../../src/keeper/book.ts'
+import { inShares } from '../../src/keeper/in-shares.ts'
 import { ISSUER, NEVER, NEXT_PRICE, newOrderEntry, type OrderEntry } from '../../src/keeper/order-entry.ts'
 import { createSqlStorage } from '../support/sqlite-storage.ts'
 

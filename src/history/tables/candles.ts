@@ -2,6 +2,7 @@ import type { Candle } from '@agent-trading-service/protocol/candles'
 import type { Address } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
 import { readDecimals } from '../../chain/token-decimals.ts'
+import { batchesOf } from '../../concurrency.ts'
 import type { IndexCursor } from './cursor.ts'
 import { readBatch, readRows, type SqlRow } from './table.ts'
 
@@ -159,10 +160,7 @@ export async function readPricesAt(
   moments: readonly PricedAt[],
 ): Promise<(token: Address, time: number) => PriceAt | undefined> {
   const byKey = new Map(moments.map(moment => [`${moment.token} ${moment.time}`, moment]))
-  const distinct = [...byKey.values()]
-  const queries = Array.from({ length: Math.ceil(distinct.length / MOMENTS_PER_QUERY) }, (_, page) =>
-    selectPricesAt(db, distinct.slice(page * MOMENTS_PER_QUERY, (page + 1) * MOMENTS_PER_QUERY)),
-  )
+  const queries = batchesOf([...byKey.values()], MOMENTS_PER_QUERY).map(page => selectPricesAt(db, page))
   const prices = (await readBatch(db, queries)).flat().map(toPriceAt)
   const priceOf = new Map([...byKey.keys()].map((key, index) => [key, prices[index]]))
   return (token, time) => priceOf.get(`${token} ${time}`)

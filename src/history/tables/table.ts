@@ -1,3 +1,5 @@
+import { batchesOf } from '../../concurrency.ts'
+
 /** A table whose rows a reorg can undo. */
 type RevertibleTable = {
   readonly name: string
@@ -98,7 +100,4 @@ export function bindRows(
 }
 
 /** Splits keys into lists that each fit into one parameter of a statement. */
-export const chunkKeys = <Key>(keys: readonly Key[]): Key[][] =>
-  Array.from({ length: Math.ceil(keys.length / MAX_ROWS) }, (_, index) =>
-    keys.slice(index * MAX_ROWS, (index + 1) * MAX_ROWS),
-  )
+export const chunkKeys = <Key>(keys: readonly Key[]): Key[][] => batchesOf(keys, MAX_ROWS)

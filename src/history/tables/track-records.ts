@@ -2,6 +2,7 @@ import type { Period } from '@agent-trading-service/protocol/leaderboard-period'
 import type { StandingFigures } from '@agent-trading-service/protocol/standing-figures'
 import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
+import { batchesOf } from '../../concurrency.ts'
 import type { SqlRow } from './table.ts'
 
 /** The record of an agent in one capital mode, and the facts of the agent, at the start of an hour. */
@@ -35,10 +36,8 @@ export type Standing = {
 const ENTRIES_PER_PART = 400
 
 const partsOf = <Entry>(entries: readonly Entry[]): string[] =>
-  Array.from({ length: Math.max(1, Math.ceil(entries.length / ENTRIES_PER_PART)) }, (_, part) =>
-    JSON.stringify(entries.slice(part * ENTRIES_PER_PART, (part + 1) * ENTRIES_PER_PART), (_, value) =>
-      typeof value === 'bigint' ? `${value}n` : value,
-    ),
+  (entries.length === 0 ? [[]] : batchesOf(entries, ENTRIES_PER_PART)).map(part =>
+    JSON.stringify(part, (_, value) => (typeof value === 'bigint' ? `${value}n` : value)),
   )
 
 /** Parses a part without a reviver, which takes three times as long: a leaderboard parses all parts. */

@@ -1,7 +1,3 @@
-/** Splits items into batches of at most `size`. */
-export const batchesOf = <Item>(items: readonly Item[], size: number): Item[][] =>
-  Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(size * index, size * (index + 1)))
-
 /** Cuts queues to `max` items in total, in equal shares: what a short queue leaves of its share goes to longer ones. */
 export function inShares<Item>(queues: readonly Item[][], max: number): Item[][] {
   const shares = queues.map(() => 0)
