@@ -7,12 +7,11 @@ import { withHeldOrNewestPrices } from '../chain/newest-prices.ts'
 import { type Market, readWatchedPositions, type WatchedPositions } from '../chain/watched-positions.ts'
 import { nowAt } from '../clock.ts'
 import { batchesOf } from '../concurrency.ts'
-import type { Executor } from '../executor/client.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
-import { type Book, type LastCycle, marketKey } from './book.ts'
+import { type LastCycle, marketKey } from './book.ts'
 import { attributeExits } from './exit-attribution.ts'
 import { decideExit, marketDeferralOf, observationOf } from './exit-decision.ts'
-import { createExitSender } from './exit-sender.ts'
+import { type CycleParts, createExitSender } from './exit-sender.ts'
 import { inShares } from './in-shares.ts'
 import { createOrderCycle } from './order-cycle.ts'
 import {
@@ -65,28 +64,16 @@ type Pass = {
  * the whole book with the chain. Nothing is sent for a position that was not read, so a wrong entry can only delay an
  * exit.
  */
-export function createCycle({
-  chain,
-  executor,
-  budgets,
-  book,
-  respectSessions,
-}: {
-  chain: TradingChain
-  executor: Executor
-  /** The lanes that keep the gas budgets of agents. */
-  budgets: Pick<Executor, 'spendGas'>
-  book: Book
-  respectSessions: boolean
-}) {
+export function createCycle(parts: CycleParts) {
+  const { chain, executor, book, respectSessions } = parts
   /** When the events of recent exits were last read again, in milliseconds. */
   let recentCheckedAt = 0
   /** When the last comparison with the chain began, in milliseconds. */
   let comparedAt = 0
   /** The last position of each market that the price reached and a cycle read. */
   const lastReached = new Map<string, bigint>()
-  const sender = createExitSender({ chain, executor, budgets, book })
-  const orders = createOrderCycle({ chain, executor, budgets, book, respectSessions })
+  const sender = createExitSender(parts)
+  const orders = createOrderCycle(parts)
 
   /**
    * Runs one cycle. Returns a promise that resolves once its transactions are recorded, which may take several blocks,
@@ -128,7 +115,7 @@ export function createCycle({
     if (isCheckDue) recentCheckedAt = now
     const since = BigInt(previous?.blockNumber ?? first.block.number)
     const fired = passes.flatMap(({ watched, due, unattributed, recent }) => [
-      attributeExits({ chain, executor, book }, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
+      attributeExits(parts, { unattributed, recent: isCheckDue ? recent : [], watched, since }),
       ...batchesOf(due, watched.batchSize).map(batch => sender.fire(batch, watched)),
     ])
     const exits = Promise.all(fired)

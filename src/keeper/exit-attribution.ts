@@ -6,9 +6,8 @@ import { isAddressEqual, numberToHex } from 'viem'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import type { TradingChain } from '../chain/configured-chain.ts'
 import type { WatchedPositions } from '../chain/watched-positions.ts'
-import type { Executor } from '../executor/client.ts'
 import { getLogs } from '../rpc/logs.ts'
-import type { Book } from './book.ts'
+import type { CycleParts } from './exit-sender.ts'
 import { evaluationOf, executedEntry } from './position-entry.ts'
 
 /** How many already read blocks are read again, because a reorg may have moved events into them. */
@@ -39,7 +38,7 @@ async function readExecutedExits(
  * fired by others, and recent exits stay as they are.
  */
 export async function attributeExits(
-  { chain, executor, book }: { chain: TradingChain; executor: Executor; book: Book },
+  { chain, executor, book }: CycleParts,
   {
     unattributed,
     recent,

@@ -48,19 +48,17 @@ const DEADLINE_SECONDS = 60n
  */
 const CONFIRMATION_SECONDS = 600n
 
-/** Sends due exits and records their outcomes. */
-export function createExitSender({
-  chain,
-  executor,
-  budgets,
-  book,
-}: {
+/** What the parts of a cycle work with. `budgets` are the lanes that keep the gas budgets of agents. */
+export type CycleParts = {
   chain: TradingChain
   executor: Executor
-  /** The lanes that keep the gas budgets of agents. */
   budgets: Pick<Executor, 'spendGas'>
   book: Book
-}) {
+  respectSessions: boolean
+}
+
+/** Sends due exits and records their outcomes. */
+export function createExitSender({ chain, executor, budgets, book }: CycleParts) {
   const { send, resume } = createBatchSender({ executor, store: book, toRelayRequest, recordOutcome })
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
   const put = (entry: PositionEntry) => book.put(entry.closedAt === null ? entry : withoutOpenOutcome(entry))

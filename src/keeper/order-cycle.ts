@@ -7,7 +7,7 @@ import { type Address, type Hex, isAddressEqual, toHex, zeroAddress } from 'viem
 import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import type { AgentRecord } from '../chain/agent-record.ts'
 import { NO_PRICES, priceNeedOf } from '../chain/carried-prices.ts'
-import type { Block, TradingChain } from '../chain/configured-chain.ts'
+import type { Block } from '../chain/configured-chain.ts'
 import { refusalOfRevert } from '../chain/contract-error-refusals.ts'
 import { agentRegistry, positionManager } from '../chain/contracts.ts'
 import { encodeCall } from '../chain/encode-and-decode-call.ts'
@@ -19,14 +19,12 @@ import { nowAt } from '../clock.ts'
 import { batchesOf } from '../concurrency.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuse, toRefusal } from '../errors/refuse.ts'
-import type { Executor } from '../executor/client.ts'
 import { refusalOfUnsent } from '../executor/present-intent.ts'
 import type { PricesOfCall, ReceiptLog, RelayOutcome, RelayRequest } from '../executor/relay-types.ts'
 import { logUnexpected } from '../rpc/node-errors.ts'
 import { createBatchSender } from './batch-sender.ts'
-import type { Book } from './book.ts'
 import { isSessionClosed, observationOf } from './exit-decision.ts'
-import { refusalOf } from './exit-sender.ts'
+import { type CycleParts, refusalOf } from './exit-sender.ts'
 import { chargedAfterwards, gasSpendOf, paperPositionsIn, paperReads } from './gas-of-agents.ts'
 import { inShares } from './in-shares.ts'
 import {
@@ -77,20 +75,8 @@ type Decided = {
  * are due, or that may have changed; a simulation of `executeOrders` decides, and says what the others wait for. A
  * wrong entry can only delay an order.
  */
-export function createOrderCycle({
-  chain,
-  executor,
-  budgets,
-  book: { orders: table },
-  respectSessions,
-}: {
-  chain: TradingChain
-  executor: Executor
-  /** The lanes that keep the gas budgets of agents. */
-  budgets: Pick<Executor, 'spendGas'>
-  book: Book
-  respectSessions: boolean
-}) {
+export function createOrderCycle({ chain, executor, budgets, book, respectSessions }: CycleParts) {
+  const { orders: table } = book
   /** The last observation of each token. */
   const observations = new Map<Address, string>()
   /** The order book of the last cycle. Another one knows none of the orders, so all are simulated and forgotten. */
