@@ -23,18 +23,13 @@ const TIMEOUT_MS = 10_000
 /**
  * Creates the audit of the index. Each pass reads the logs of the last passes' blocks again, from one node after the
  * other, and with several nodes also final ones from another node than the first. It finds rows that the index lacks; a
- * node that returns less than the index has proves nothing.
+ * node that returns less than the index has proves nothing. `readRows` converts logs to rows.
  */
-export function createIndexAudit({
-  chain,
-  store,
-  readRows,
-}: {
-  chain: Chain
-  store: Pick<IndexStore, 'readPlaces'>
-  /** Converts logs to rows. */
-  readRows: (logs: readonly NodeLog[]) => Promise<IndexRows>
-}) {
+export function createIndexAudit(
+  chain: Chain,
+  store: Pick<IndexStore, 'readPlaces'>,
+  readRows: (logs: readonly NodeLog[]) => Promise<IndexRows>,
+) {
   const { rpc } = chain
   let passes = 0
   /** The cursors of the last passes, oldest first. */

@@ -76,22 +76,12 @@ const MAX_DISTRUSTED_BLOCKS = 5_000
  * proof that a node knew each one (`readProvedLogs`). Older blocks are read in ranges, which needs fewer requests;
  * `audit-index.ts` reads them again.
  */
-export function createChainFollower({
-  chain,
-  store,
-  listener,
-  memory,
-}: {
-  chain: Chain
-  store: IndexStore
-  listener: IndexListener
-  memory?: FollowerMemory | undefined
-}) {
+export function createChainFollower(chain: Chain, store: IndexStore, listener: IndexListener, memory?: FollowerMemory) {
   const { rpc } = chain
-  const branch = createIndexBranch({ chain, store, listener })
+  const branch = createIndexBranch(chain, store, listener)
   const pace = createBlockPace()
   const ranges = createRangeReader(rpc)
-  const contracts = createFollowedContracts({ chain, store, memory, ranges })
+  const contracts = createFollowedContracts(chain, store, ranges, memory)
   const newEvents = createNewEventsReader(rpc)
   let headNumber = 0
   let headReadAt = 0
@@ -272,11 +262,9 @@ export function createChainFollower({
     return true
   }
 
-  const indexAudit = createIndexAudit({
-    chain,
-    store,
-    readRows: async logs => toIndexRows(chain, await contracts.open(), logs, await readBlockTimes(rpc, logs), store),
-  })
+  const indexAudit = createIndexAudit(chain, store, async logs =>
+    toIndexRows(chain, await contracts.open(), logs, await readBlockTimes(rpc, logs), store),
+  )
 
   /**
    * Compares the index with what nodes return now, and returns what it lacks up to a block. Throws CHAIN_UNREACHABLE.
@@ -342,6 +330,5 @@ export function createChainFollower({
     changesIn,
     newestFollowed,
     restart,
-    vaults: contracts.vaults,
   }
 }

@@ -54,11 +54,14 @@ type HistoryBindings = { HISTORY: D1Database; HISTORY_INDEXER: DurableObjectName
 
 const DAY_SECONDS = 86_400
 
-/** Creates the history, as operations see it: the index as of at least the newest block that they have read. */
+/**
+ * Creates the history, as operations see it: the index as of at least the newest block that they have read. What reads
+ * it throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE, and what reads it of an agent AGENT_NOT_FOUND too.
+ */
 export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings, chain: Chain) {
   const indexer = () => HISTORY_INDEXER.getByName(`${chain.id}`)
   const catchUp = (block?: number): Promise<IndexerStatus> => indexer().catchUp(block)
-  const snapshots = createSnapshotReader({ db, chain, catchUp })
+  const snapshots = createSnapshotReader(db, chain, catchUp)
 
   /** Returns the newest block. Throws AGENT_NOT_FOUND if it does not have the agent. */
   const headWithAgent = async (agentId: bigint): Promise<Block> => (await getAgent(chain, agentId)).block
@@ -96,7 +99,6 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Returns the block up to which the index is complete; undefined if it is empty or unreachable. */
     cursor: snapshots.readIndexCursor,
 
-    /** Reads which migrations of the database are applied. Throws HISTORY_UNAVAILABLE. */
     migrations: () => readMigrationState(db),
 
     /**
@@ -109,17 +111,12 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     /** Drops the index and the event log with it. Both are built again from the chain. */
     replay: () => indexer().replay(),
 
-    /** Reads a page of trades, newest first. Throws AGENT_NOT_FOUND, HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     trades: (query: TradeQuery) =>
       readTrades(snapshots, query, query.agentId === undefined ? newestBlock() : headWithAgent(query.agentId)),
 
-    /** Reads a page of what an agent's owner has changed, newest first. Throws as `trades` does. */
     ownerEvents: (query: OwnerEventQuery) => readOwnerEvents(snapshots, query, headWithAgent(query.agentId)),
 
-    /**
-     * Reads the agents that are offered to an address, the newest offer first. Throws HISTORY_UNAVAILABLE or
-     * CHAIN_UNREACHABLE.
-     */
+    /** Reads the agents that are offered to an address, the newest offer first. */
     async offeredAgents(ownerControls: Address, to: Address) {
       const { agents, ...facts } = await withRecords(readOfferedAgents(snapshots, ownerControls, to, newestBlock()))
       const ids = agents.map(({ agentId }) => agentId)
@@ -127,21 +124,17 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       return { ...facts, agents: agents.filter((_, index) => pending[index] === to) }
     },
 
-    /** Reads the trade of an agent's intent by its transaction; undefined if the index does not have it. */
     intentTrade: (intent: IntentTradeQuery) => readIntentTrade(db, intent),
 
-    /** Reads a page of an agent's closed positions, newest first. Throws as `trades` does. */
     closedPositions: (trading: TradingChain, query: ClosedPositionQuery) =>
       readClosedPositions({ snapshots, chain: trading }, query, headWithAgent(query.agentId)),
 
-    /** Reads a page of an agent's orders, newest first. Throws as `trades` does. */
     orders: (query: OrderQuery) => readOrders({ snapshots, chain, db }, query, headWithAgent(query.agentId)),
 
-    /** Reads all orders of an agent that the index has as open. Throws as `trades` does. */
+    /** Reads all orders of an agent that the index has as open. */
     openOrders: (agentId: bigint) =>
       readOrders({ snapshots, chain, db }, { agentId, state: 'open', limit: MAX_OPEN_ORDERS }, headWithAgent(agentId)),
 
-    /** Reads an order of an agent; `order` is undefined if there is none. Throws as `trades` does. */
     order: (agentId: bigint, orderId: Hex) =>
       readOrder({ snapshots, chain, db }, { agentId, orderId }, headWithAgent(agentId)),
 
@@ -149,10 +142,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
     positionLife: (position: Pick<Position, 'agentId' | 'positionId'>, block: Block) =>
       readPositionLife(snapshots, position, block).catch(undefinedIfUnavailable),
 
-    /**
-     * Reads the agents of an owner, by id, and apart those that it was only given. Throws HISTORY_UNAVAILABLE or
-     * CHAIN_UNREACHABLE.
-     */
+    /** Reads the agents of an owner, by id, and apart those that it was only given. */
     async agentsByOwner(owner: Address) {
       const { agents, given, ...facts } = await withRecords(readAgentIdsOfOwner(snapshots, owner, newestBlock()))
       const current = agents.filter(({ agent }) => agent.owner === owner)
@@ -166,9 +156,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
      */
     hadAgentBefore: (owner: Address) => readHadAgentBefore(db, owner, clockSeconds() - DAY_SECONDS),
 
-    /**
-     * Reads agents with a word in their names that begins as typed. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
-     */
+    /** Reads agents with a word in their names that begins as typed. */
     async agentsByName(typed: string, limit: number) {
       const prefix = prefixOf(typed)
       const { agents, ...facts } = await withRecords(readAgentIdsByName(snapshots, prefix, newestBlock()))
@@ -177,7 +165,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
 
     /**
      * Reads a page of agents, newest first. `next` is the id below which there may be more; even a page that is not
-     * full can have one. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+     * full can have one.
      */
     async agents(query: AgentQuery) {
       const { agents, end, ...facts } = await withRecords(readAgentCandidates(snapshots, query, newestBlock()))
@@ -186,7 +174,7 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       return { ...facts, agents: page, next: matching.length > page.length ? page.at(-1)?.agentId : end }
     },
 
-    /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. Throws as `trades` does. */
+    /** Reads an agent's equity over time. `rangeAt` gets the time of the newest block. */
     async equity(trading: TradingChain, agentId: bigint, rangeAt: (blockTime: bigint) => Promise<TimeRange>) {
       const { block, risk } = await getRisk(trading, agentId)
       const range = await rangeAt(block.timestamp)
@@ -196,20 +184,17 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       )
     },
 
-    /** Reads the candles of a token. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     candles: (query: CandleQuery, head: Block) => readCandles(snapshots, query, head),
 
-    /** Reads the corporate actions of a token, oldest first. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     corporateActions: (token: Address, head: Block) => readCorporateActions(snapshots, token, head),
 
-    /** Reads the last announced change of each token's multiplier. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     lastMultiplierChanges: (tokens: readonly Address[]) => readLastMultiplierChanges(snapshots, tokens, newestBlock()),
 
     /** Reads the prices of tokens a day before a time in Unix seconds; empty if the index does not have them. */
     pricesDayBefore: (tokens: readonly Address[], time: bigint) =>
       readIndexedPrices(snapshots, tokens, Number(time) - DAY_SECONDS),
 
-    /** Reads a vault's share price over time; `newest` is its worth at a block. Throws as `trades` does. */
+    /** Reads a vault's share price over time; `newest` is its worth at a block. */
     async sharePrices(trading: TradingChain, vault: Address, range: TimeRange, newest: VaultWorth, block: Block) {
       const reach = await reachOf(block)
       return readTimeSeries(db, range, { ...reach, point: sharePricePointAt(newest, block), block }, times =>
@@ -217,26 +202,19 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       )
     },
 
-    /** Reads how a vault's share price has changed up to a block. Throws as `trades` does. */
+    /** Reads how a vault's share price has changed up to a block. */
     async vaultPerformance(trading: TradingChain, vault: Address, newest: VaultWorth, block: Block) {
       const { reached } = await reachOf(block)
       return readVaultPerformance({ db, chain: trading }, vault, sharePricePointAt(newest, block), reached)
     },
 
-    /**
-     * Reads a page of the leaderboard; undefined if its cursor has expired. Throws HISTORY_UNAVAILABLE or
-     * CHAIN_UNREACHABLE.
-     */
     leaderboard: (query: LeaderboardQuery, head: Block) => readLeaderboard({ snapshots, chain, db }, query, head),
 
-    /** Reads what an agent's trades add up to in a period. Throws as `trades` does. */
     agentTotals: (query: StatisticsQuery) =>
       readAgentTotals({ snapshots, chain, db }, query, headWithAgent(query.agentId)),
 
-    /** Access to the weekly feedback files and their state on chain. */
     feedback: createFeedback(db, chain),
 
-    /** Reads how many agents a vault has, and what they use of it. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE. */
     vaultAgents: (vault: Address, head: Block) => readVaultAgentSummary(snapshots, vault, head),
   }
 }

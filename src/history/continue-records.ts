@@ -9,7 +9,7 @@ import type { Chain } from '../chain/configured-chain.ts'
 import { readDecimals } from '../chain/token-decimals.ts'
 import { readPricesAt } from './tables/candles.ts'
 import { type ContractEvent, toContractEvents } from './tables/events.ts'
-import { chunkKeys, readBatch, type SqlRow } from './tables/table.ts'
+import { chunkKeys, type Preparer, readBatch, type SqlRow } from './tables/table.ts'
 import type { RecordsVersion } from './tables/track-records.ts'
 import { TRADE_COLUMNS, toTrades } from './tables/trades.ts'
 
@@ -28,7 +28,7 @@ export type PassRows = { trades: Trade[]; events: ContractEvent[]; lastBlock: nu
  * time, both in Unix seconds; with `agentId` only those of an agent.
  */
 export function selectPassRows(
-  db: Pick<D1Database, 'prepare'>,
+  db: Preparer,
   { recordsAt, block, time, agentId }: { recordsAt: number; block: number; time: number; agentId?: number },
 ): D1PreparedStatement[] {
   const isNew = `block > coalesce((SELECT from_block FROM track_records WHERE part = 0 AND hour <= ?3 / 3600

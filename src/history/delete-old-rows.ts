@@ -14,7 +14,7 @@ const DELETE_POSTS = `DELETE FROM prices WHERE (token, block, log_index) IN (
     WHERE block <= (SELECT candles_to FROM cursor) AND timestamp < ?1 ORDER BY block LIMIT ?2)`
 
 /** Returns a statement that deletes a page of posts that are in the candles and no longer kept. */
-export const deleteOldPosts = (db: D1Database, { timestamp }: Pick<IndexCursor, 'timestamp'>): D1PreparedStatement =>
+export const deleteOldPosts = (db: D1Database, { timestamp }: Pick<IndexCursor, 'timestamp'>) =>
   db.prepare(DELETE_POSTS).bind(keptPostsFrom(timestamp), PAGE_SIZE)
 
 /** The leaderboards of this many past days are kept, of weeks and months all. */
@@ -25,8 +25,5 @@ export const oldestKeptDay = (timestamp: number): number =>
   timestamp - (timestamp % DAY_SECONDS) - KEPT_LEADERBOARD_DAYS * DAY_SECONDS
 
 /** Returns a statement that deletes the leaderboards of days that are no longer kept. */
-export const deleteOldStandings = (
-  db: D1Database,
-  { timestamp }: Pick<IndexCursor, 'timestamp'>,
-): D1PreparedStatement =>
+export const deleteOldStandings = (db: D1Database, { timestamp }: Pick<IndexCursor, 'timestamp'>) =>
   db.prepare("DELETE FROM standings WHERE period = 'day' AND start < ?1").bind(oldestKeptDay(timestamp))

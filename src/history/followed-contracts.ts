@@ -1,4 +1,3 @@
-import type { Address } from 'viem'
 import type { Chain } from '../chain/configured-chain.ts'
 import { batchesOf } from '../concurrency.ts'
 import type { LogFilter, NodeLog } from '../rpc/requests.ts'
@@ -31,17 +30,12 @@ type Remembered = { key: string; at: number; named: NamedContracts; rangeBlocks:
 const MAX_MEMORY_AGE_MS = 3_600_000
 
 /** Creates the list of the contracts whose logs are followed: the permanent ones, and those that they name. */
-export function createFollowedContracts({
-  chain,
-  store,
-  memory,
-  ranges,
-}: {
-  chain: Chain
-  store: IndexStore
-  memory: FollowerMemory | undefined
-  ranges: RangeReader
-}) {
+export function createFollowedContracts(
+  chain: Chain,
+  store: IndexStore,
+  ranges: RangeReader,
+  memory: FollowerMemory | undefined,
+) {
   let named: NamedContracts | undefined
   let namedAt = 0
 
@@ -98,7 +92,6 @@ export function createFollowedContracts({
     remember,
     addNamed,
     filters,
-    vaults: (): Address[] => [...(named?.vaults ?? [])],
     forget(): void {
       named = undefined
     },

@@ -25,9 +25,9 @@ import type { ChainChanges, PositionChanges } from '../keeper/book.ts'
 import { unreachable } from '../rpc/node-errors.ts'
 import type { NodeLog } from '../rpc/requests.ts'
 import type { RowPlace } from './audit-index.ts'
-import type { IndexRows } from './store.ts'
+import type { IndexRows, IndexStore } from './store.ts'
 import { type AgentNameWord, wordsOfName } from './tables/agent-names.ts'
-import { type AgentVersion, toAgentVersions } from './tables/agents.ts'
+import { toAgentVersions } from './tables/agents.ts'
 import { type ContractEvent, NAMING_EVENTS, toPostedPrice } from './tables/events.ts'
 import { placedOrderOf } from './tables/orders.ts'
 import { openedPositions } from './tables/positions.ts'
@@ -236,15 +236,8 @@ function integersToDigits(value: unknown): unknown {
   return value
 }
 
-/** Reads indexed positions and agents that new events refer to. */
-type IndexedState = {
-  readPositions(ids: readonly bigint[]): Promise<Map<bigint, TradedPosition>>
-  readAgents(ids: readonly number[]): Promise<AgentVersion[]>
-  /** Returns the oracle that the token registry named before a block; undefined if it named none. */
-  readOracleBefore(tokenRegistry: Address, block: number): Promise<Address | undefined>
-  /** Returns the last price of each token that was posted before a block. */
-  readPricesBefore(tokens: readonly Address[], block: number): Promise<Map<Address, bigint>>
-}
+/** Reads what the index has that new events refer to. */
+type IndexedState = Pick<IndexStore, 'readPositions' | 'readAgents' | 'readOracleBefore' | 'readPricesBefore'>
 
 /** Returns the Unix seconds of a log's block. */
 type TimeOf = (log: NodeLog) => number

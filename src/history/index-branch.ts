@@ -21,15 +21,7 @@ type Block = { number: number; hash: Hex; timestamp: number }
 const ANCESTORS_PER_REQUEST = 64
 
 /** Creates the branch of the chain that the index holds: blocks are appended to it, and rolled back after a reorg. */
-export function createIndexBranch({
-  chain,
-  store,
-  listener,
-}: {
-  chain: Chain
-  store: IndexStore
-  listener: IndexListener
-}) {
+export function createIndexBranch(chain: Chain, store: IndexStore, listener: IndexListener) {
   const { rpc } = chain
   let cursor: IndexCursor | undefined
   let isLoaded = false

@@ -2,6 +2,7 @@ import type { Address } from 'viem'
 import type { Block } from '../chain/configured-chain.ts'
 import type { Snapshot, SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
 import { selectAgentsByName } from './tables/agent-names.ts'
+import type { Preparer } from './tables/table.ts'
 
 /** Selects agents by their current vault, track and status. */
 type AgentFilter = { vault?: Address | undefined; track?: number | undefined; status?: number | undefined }
@@ -33,10 +34,7 @@ export async function readAgentCandidates(
 }
 
 /** Returns the query for a page and one more row, which shows whether another page follows. */
-export function selectAgentPage(
-  db: Pick<D1Database, 'prepare'>,
-  { vault, track, status, below, limit }: AgentQuery,
-): D1PreparedStatement {
+export function selectAgentPage(db: Preparer, { vault, track, status, below, limit }: AgentQuery): D1PreparedStatement {
   const filters: [column: string, value: Address | number][] = []
   if (vault !== undefined) filters.push(['vault', vault])
   if (track !== undefined) filters.push(['track', track])

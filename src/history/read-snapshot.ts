@@ -33,15 +33,7 @@ const RETRY_PAUSE_MS = 50
  * Creates a reader of the index. `catchUp` makes the indexer read the chain up to a block if it has not reached it;
  * without a block, up to the head, after it has rolled back what the chain no longer has.
  */
-export function createSnapshotReader({
-  db,
-  chain,
-  catchUp,
-}: {
-  db: D1Database
-  chain: Chain
-  catchUp: (block?: number) => Promise<unknown>
-}) {
+export function createSnapshotReader(db: D1Database, chain: Chain, catchUp: (block?: number) => Promise<unknown>) {
   const indexKey = indexKeyOf(chain)
 
   /**

@@ -7,7 +7,7 @@ import { type Block, notBefore, type TradingChain } from '../chain/configured-ch
 import { getPositions } from '../chain/positions.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { SnapshotFacts, SnapshotReader } from './read-snapshot.ts'
-import { readRows } from './tables/table.ts'
+import { type Preparer, readRows } from './tables/table.ts'
 import { toTrades, withNotes } from './tables/trades.ts'
 
 /** Selects the trades of an agent, or of all agents, newest first. */
@@ -81,7 +81,7 @@ function tradesBefore({ agentId, before, positionId }: TradeQuery): SqlPart {
 }
 
 /** Returns the query for a page and one more row, which shows whether another page follows. */
-function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+function selectTradePage(db: Preparer, query: TradeQuery): D1PreparedStatement {
   const { limit } = query
   const { sql, values } = tradesBefore(query)
   const filters = filtersOf(query)
@@ -93,7 +93,7 @@ function selectTradePage(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1
 }
 
 /** Returns the query for the place of the last row that a page with filters looks at; none if no rows follow. */
-function selectScanEnd(db: Pick<D1Database, 'prepare'>, query: TradeQuery): D1PreparedStatement {
+function selectScanEnd(db: Preparer, query: TradeQuery): D1PreparedStatement {
   const { sql, values } = tradesBefore(query)
   return db
     .prepare(`SELECT block, log_index FROM (${sql} LIMIT ? OFFSET ${maxScannedTrades(query) - 1})`)

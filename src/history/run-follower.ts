@@ -68,7 +68,7 @@ export function createIndexer(
     const chain = createChain(chainConfig, trading, { timeoutMs: RPC_TIMEOUT_MS, isBackground: true })
     const store = openIndexStore(db, indexKeyOf(chain))
     await store.migrate()
-    return { follower: createChainFollower({ chain, store, listener, memory }), chain }
+    return { follower: createChainFollower(chain, store, listener, memory), chain }
   }
 
   /** Runs a step of the follower that starts after the call. */

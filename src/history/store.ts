@@ -83,18 +83,14 @@ const undoComputed = (db: D1Database, block: number): D1PreparedStatement[] => [
   ...rollbackCandles(db, block),
 ]
 
-type EventTables = typeof eventTables
-type RowTypes = { [Name in keyof EventTables]: EventTables[Name] extends IndexTable<infer Row> ? Row : never }
+type TableName = keyof typeof eventTables
+type EventRows = { [name in TableName]: Parameters<(typeof eventTables)[name]['insert']>[1][number][] }
 
 /** The rows of a range of blocks, oldest first, what they change for the keeper, and the blocks that they belong to. */
 export type IndexRows = Omit<EventRows, 'trades'> & { trades: Trade[]; changes: ChainChanges; blocks: IndexedBlock[] }
-type EventRows = { [Name in keyof RowTypes]: RowTypes[Name][] }
 
-const tablesByName: { [Name in keyof RowTypes]: IndexTable<RowTypes[Name]> } = eventTables
-
-function insertRows<Name extends keyof RowTypes>(db: D1Database, name: Name, rows: EventRows): D1PreparedStatement[] {
-  return tablesByName[name].insert(db, rows[name])
-}
+const insertRows = <name extends TableName>(db: D1Database, name: name, rows: EventRows): D1PreparedStatement[] =>
+  (eventTables[name] as IndexTable<EventRows[name][number]>).insert(db, rows[name])
 
 export type IndexStore = ReturnType<typeof openIndexStore>
 
@@ -157,7 +153,7 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       const before = from === undefined ? [] : await readBranch(db)
       const branch = extendBranch(before, [...rows.blocks, { number: to.block, hash: to.hash }], to.final)
       const booked = { ...rows, trades: await bookTrades(db, rows.trades, rows.events) }
-      const names = Object.keys(eventTables) as (keyof EventTables)[]
+      const names = Object.keys(eventTables) as TableName[]
       await commitAtCursor(db, from?.hash, [
         ...names.flatMap(name => insertRows(db, name, booked)),
         setCursor(db, indexKey, to, branch),
@@ -191,22 +187,13 @@ export function openIndexStore(db: D1Database, indexKey: string) {
       return new Set((await readBatch(db, places)).flat().map(({ place }) => place as string))
     },
 
-    /** Reads the blocks that a reorg could still replace, newest first. */
     readBranch: () => readBranch(db),
-
-    /** Reads the token and vault of positions. Positions that the index does not have are left out. */
     readPositions: (ids: readonly bigint[]) => readTradedPositions(db, ids),
 
     /** Reads the replaceable contracts that permanent ones have named up to the cursor. */
     readNamed: async (chain: Chain) => toNamed(chain, (await selectNamed(db, chain).all<SqlRow>()).results),
-
-    /** Reads the oracle that the token registry named before a block; undefined if it named none. */
     readOracleBefore: (tokenRegistry: Address, block: number) => readOracleBefore(db, tokenRegistry, block),
-
-    /** Reads the last price of each token that was posted before a block. Tokens without one are left out. */
     readPricesBefore: (tokens: readonly Address[], block: number) => readPricesBefore(db, tokens, block),
-
-    /** Reads agents at the cursor. Agents that the index does not have are left out. */
     readAgents: (ids: readonly number[]) => readCurrentAgents(db, ids),
   }
 }

@@ -104,7 +104,7 @@ export function createPriceReports(config: DataStreamsConfig | undefined, share:
       if (failure !== undefined && found.size === 0) throw failure
       return found
     },
-    /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is a newer one. */
+    /** Takes a report that the provider sent by itself. Returns false, and changes nothing, unless it is newer. */
     accept(signed: SignedReport): boolean {
       if (!isNewer(signed.report, held.get(signed.report.feedId)?.report)) return false
       hold(signed, REUSE_SENT_MS)

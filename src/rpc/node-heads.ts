@@ -101,7 +101,8 @@ export function createNodeHeads(
     Math.max(clockSeconds() - timestamp, (Date.now() - since) / 1_000) > graceSeconds()
 
   /**
-   * Asks all nodes for their newest block. While the head in use is old, one that failed lately is asked too: it may be the only node that has not stopped.
+   * Asks all nodes for their newest block. While the head in use is old, one that failed lately is asked too: it may be
+   * the only node that has not stopped.
    */
   async function compare({ asksResting = false } = {}): Promise<void> {
     comparedAt = Date.now()

@@ -405,11 +405,9 @@ describe.each(SEEDS)('seed %i', seed => {
 it('a read with an old head does not return rows of a withdrawn block', async () => {
   const { chain: chainConfig, trading } = parseConfig(workerVars(deployment))
   if (chainConfig === undefined) throw new Error('The deployment has no chain.')
-  const snapshots = createSnapshotReader({
-    db: env.HISTORY,
-    chain: createChain(chainConfig, trading),
-    catchUp: block => indexer().catchUp(block),
-  })
+  const snapshots = createSnapshotReader(env.HISTORY, createChain(chainConfig, trading), block =>
+    indexer().catchUp(block),
+  )
   const { cursor: indexedBlock = 0 } = await indexer().catchUp()
   const head = Promise.resolve({ number: BigInt(indexedBlock) - 1n, timestamp: 0n })
   await reorgChain(indexedBlock - 16)

@@ -35,7 +35,7 @@ function openIndexer(rpcUrl: string) {
   /** Opens the indexer as after an eviction of its object. */
   const open = () => createIndexer(db, { chain, trading }, { onAppend() {}, onReorg() {} }, memory)
   const indexer = open()
-  const { readSnapshot } = createSnapshotReader({ db, chain: createChain(chain, trading), catchUp: indexer.catchUp })
+  const { readSnapshot } = createSnapshotReader(db, createChain(chain, trading), indexer.catchUp)
   /** Reads the index as of a block. */
   const readAsOf = async (block: Block) => (await readSnapshot(block, () => [])).facts
   return { sqlite, indexer, open, readAsOf }

@@ -3,6 +3,7 @@ import { expect, vi } from 'vitest'
 import { createChain } from '../../src/chain/configured-chain.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { createChainFollower } from '../../src/history/chain-follower.ts'
+import type { FollowerMemory } from '../../src/history/followed-contracts.ts'
 import { openIndexStore } from '../../src/history/store.ts'
 import { indexKeyOf, type Reorg } from '../../src/history/tables/cursor.ts'
 import { createSqliteD1 } from './sqlite-d1.ts'
@@ -46,13 +47,9 @@ export async function followNode(
     oracles: none(),
     tokens: none(),
   }
-  return createChainFollower({
-    chain,
-    store,
-    listener: { onAppend() {}, onReorg },
-    memory: {
-      read: async () => ({ key: indexKeyOf(chain), at: Date.now(), named, rangeBlocks: 2_000 }),
-      async write() {},
-    },
-  })
+  const memory: FollowerMemory = {
+    read: async () => ({ key: indexKeyOf(chain), at: Date.now(), named, rangeBlocks: 2_000 }),
+    async write() {},
+  }
+  return createChainFollower(chain, store, { onAppend() {}, onReorg }, memory)
 }

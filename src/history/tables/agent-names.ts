@@ -1,4 +1,4 @@
-import { defineTable } from './table.ts'
+import { defineTable, type Preparer } from './table.ts'
 
 /** The beginning of a word of an agent's name, with what follows it. The name of an agent never changes. */
 export type AgentNameWord = { agentId: number; block: number; word: string }
@@ -32,10 +32,8 @@ const shortened = (text: string) => [...text].slice(0, MAX_LENGTH).join('')
 /** How many words of one search are looked at. */
 const MAX_FOUND = 100
 
+const FOUND = `SELECT agent_id FROM agent_names WHERE word >= ?1 AND word < ?2 ORDER BY word, agent_id LIMIT ${MAX_FOUND}`
+
 /** Returns the query for the agents with a word that begins with a prefix, in the order of these words. */
-export const selectAgentsByName = (db: Pick<D1Database, 'prepare'>, prefix: string): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT agent_id FROM agent_names WHERE word >= ?1 AND word < ?2 ORDER BY word, agent_id LIMIT ${MAX_FOUND}`,
-    )
-    .bind(prefix, `${prefix}\u{10ffff}`)
+export const selectAgentsByName = (db: Preparer, prefix: string) =>
+  db.prepare(FOUND).bind(prefix, `${prefix}\u{10ffff}`)

@@ -27,7 +27,6 @@ const END_CURRENT = `UPDATE agents INDEXED BY agents_now SET until = (SELECT val
 
 /** Every version of every agent. The current one has no `until`. */
 export const agentsTable: IndexTable<AgentVersion> = {
-  name: 'agents',
   insert(db, versions) {
     const rows: ColumnValue[][] = []
     const nextBlocks = new Map<number, number>()

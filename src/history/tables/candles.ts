@@ -4,7 +4,7 @@ import type { Chain } from '../../chain/configured-chain.ts'
 import { readDecimals } from '../../chain/token-decimals.ts'
 import { batchesOf } from '../../concurrency.ts'
 import type { IndexCursor } from './cursor.ts'
-import { readBatch, readRows, type SqlRow } from './table.ts'
+import { type Preparer, readBatch, readRows, type SqlRow } from './table.ts'
 
 const HOUR_SECONDS = 3_600
 const DAY_SECONDS = 86_400
@@ -59,18 +59,12 @@ export async function rollUpCandles(db: D1Database, { final }: Pick<IndexCursor,
 /** A range of candles of a token; times are Unix seconds. */
 type CandleRange = { token: Address; from: number; to: number }
 
+const STORED = `SELECT start, open, high, low, close, posts FROM candles
+  WHERE token = ?1 AND seconds = ?2 AND start >= ?3 AND start <= ?4 ORDER BY start`
+
 /** Returns a query for the stored candles that start in a range, oldest first. */
-export const selectStoredCandles = (
-  db: Pick<D1Database, 'prepare'>,
-  { token, from, to }: CandleRange,
-  seconds: StoredSeconds,
-): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT start, open, high, low, close, posts FROM candles
-      WHERE token = ?1 AND seconds = ?2 AND start >= ?3 AND start <= ?4 ORDER BY start`,
-    )
-    .bind(token, seconds, from, to)
+export const selectStoredCandles = (db: Preparer, { token, from, to }: CandleRange, seconds: StoredSeconds) =>
+  db.prepare(STORED).bind(token, seconds, from, to)
 
 /**
  * The last block of the hours before the one that has a time, and of the first hour after it. No post between is
@@ -87,11 +81,11 @@ const blockAfter = (token: string, time: string) => `coalesce((SELECT last_block
  * with `isNotStored` only of posts that are not in the stored candles yet.
  */
 export const selectCandlesOfPosts = (
-  db: Pick<D1Database, 'prepare'>,
+  db: Preparer,
   { token, from, to }: CandleRange,
   seconds: number,
   isNotStored: boolean,
-): D1PreparedStatement =>
+) =>
   db
     .prepare(
       `SELECT timestamp / CAST(?2 AS INTEGER) * CAST(?2 AS INTEGER) AS start, ${POST_COLUMNS} FROM prices
@@ -118,11 +112,11 @@ type PricedAt = { token: Address; time: number }
 /** A posted price (8 decimals), when it was observed in Unix seconds, and its block. */
 export type PriceAt = { price: bigint; observedAt: number; block: number }
 
+const PRICES_AT = `SELECT ${priceAt('(value ->> 0)', '(value ->> 1)')} AS found FROM json_each(?1) ORDER BY json_each.key`
+
 /** Returns a query for the last price of tokens at times, in their order; null before the first post. */
-export const selectPricesAt = (db: Pick<D1Database, 'prepare'>, moments: readonly PricedAt[]): D1PreparedStatement =>
-  db
-    .prepare(`SELECT ${priceAt('(value ->> 0)', '(value ->> 1)')} AS found FROM json_each(?1) ORDER BY json_each.key`)
-    .bind(JSON.stringify(moments.map(({ token, time }) => [token, time])))
+export const selectPricesAt = (db: Preparer, moments: readonly PricedAt[]) =>
+  db.prepare(PRICES_AT).bind(JSON.stringify(moments.map(({ token, time }) => [token, time])))
 
 /** Returns the price of a row of `selectPricesAt`; undefined before the first post. */
 export function toPriceAt(row: SqlRow | undefined): PriceAt | undefined {
@@ -184,17 +178,12 @@ export async function readHeldPrices(
  * Returns statements that take posts above a block out of the candles. Final posts are only withdrawn when the index
  * lacked some of them: the candles from that day on are then made again from the posts.
  */
-export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatement[] => [
-  db
-    .prepare(
-      `DELETE FROM candles WHERE (SELECT candles_to FROM cursor) > ?1
+export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatement[] =>
+  [
+    `DELETE FROM candles WHERE (SELECT candles_to FROM cursor) > ?1
       AND start >= (SELECT min(start) FROM candles WHERE last_block > ?1)`,
-    )
-    .bind(block),
-  db
-    .prepare(`UPDATE cursor SET candles_to = coalesce((SELECT max(last_block) FROM candles), -1) WHERE candles_to > ?1`)
-    .bind(block),
-]
+    'UPDATE cursor SET candles_to = coalesce((SELECT max(last_block) FROM candles), -1) WHERE candles_to > ?1',
+  ].map(sql => db.prepare(sql).bind(block))
 
 /** Returns the candle of a row. */
 export function toCandle(row: SqlRow): Candle {

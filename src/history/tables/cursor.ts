@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
-import type { SqlRow } from './table.ts'
+import type { Preparer, SqlRow } from './table.ts'
 
 /**
  * Returns a key of an index's chain and permanent contracts. Rows under another key are useless. A router or an oracle
@@ -42,7 +42,7 @@ export async function commitAtCursor(
 export type IndexCursor = { block: number; hash: Hex; timestamp: number; head: number; final: number }
 
 /** Returns a query for the cursor; `toCursor` reads its row. */
-export const selectCursor = (db: Pick<D1Database, 'prepare'>): D1PreparedStatement =>
+export const selectCursor = (db: Preparer) =>
   db.prepare('SELECT scope, block, hash, timestamp, head, final FROM cursor')
 
 /** Returns the cursor of a row; undefined if there is none, or if the index belongs to other contracts. */
@@ -78,7 +78,7 @@ export function extendBranch(
 }
 
 /** Returns a query for the hash of a block of the branch. */
-export const selectBranchHash = (db: Pick<D1Database, 'prepare'>, block: number): D1PreparedStatement =>
+export const selectBranchHash = (db: Preparer, block: number) =>
   db.prepare('SELECT value ->> 1 AS hash FROM cursor, json_each(branch) WHERE value ->> 0 = ?1').bind(block)
 
 /** Reads the blocks of the branch, newest first. */
@@ -90,32 +90,26 @@ export async function readBranch(db: D1Database): Promise<IndexedBlock[]> {
 const serializeBranch = (branch: readonly IndexedBlock[]) =>
   JSON.stringify(branch.map(({ number, hash }) => [number, hash]))
 
+const SET_CURSOR = `INSERT INTO cursor (id, scope, block, hash, timestamp, head, final, branch)
+  VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
+  ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6, branch = ?7`
+
 /** Returns a statement that sets the cursor. */
 export const setCursor = (
   db: D1Database,
   indexKey: string,
   { block, hash, timestamp, head, final }: IndexCursor,
   branch: readonly IndexedBlock[],
-): D1PreparedStatement =>
-  db
-    .prepare(
-      `INSERT INTO cursor (id, scope, block, hash, timestamp, head, final, branch)
-      VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6, branch = ?7`,
-    )
-    .bind(indexKey, block, hash, timestamp, head, final, serializeBranch(branch))
+) => db.prepare(SET_CURSOR).bind(indexKey, block, hash, timestamp, head, final, serializeBranch(branch))
+
+const MOVE_BACK = `UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1), branch = ?4 WHERE id = 1`
 
 /** Returns a statement that moves the cursor back to an ancestor. */
 export const moveCursorBack = (
   db: D1Database,
   { block, hash, timestamp }: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,
   branch: readonly IndexedBlock[],
-): D1PreparedStatement =>
-  db
-    .prepare(
-      'UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1), branch = ?4 WHERE id = 1',
-    )
-    .bind(block, hash, timestamp, serializeBranch(branch))
+) => db.prepare(MOVE_BACK).bind(block, hash, timestamp, serializeBranch(branch))
 
 /** A reorg: the rows above `ancestor` were deleted. `lost` was the cursor; `at` is Unix seconds. */
 export type Reorg = { ancestor: number; ancestorHash: Hex; lost: number; lostHash: Hex; at: number }

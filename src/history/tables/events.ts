@@ -1,6 +1,6 @@
 import type { Address, Hex } from 'viem'
 import type { Chain } from '../../chain/configured-chain.ts'
-import { defineTable, type RowOf, readRows, type SqlRow } from './table.ts'
+import { defineTable, type Preparer, type RowOf, readRows, type SqlRow } from './table.ts'
 
 /** An event of a contract that is neither a trade nor a price. Integers in `args` are digits. */
 export type ContractEvent = {
@@ -58,16 +58,17 @@ export const NAMING_EVENTS = {
 } as const
 type Replaceable = keyof typeof NAMING_EVENTS
 
+/** Returns names as a list of SQL. */
+export const quoted = (names: readonly string[]): string => names.map(name => `'${name}'`).join()
+
+const NAMED = `SELECT *, coalesce(args ->> 'current', args ->> 'token') AS address FROM events INDEXED BY events_contract
+  WHERE contract IN (?1, ?2, ?3) AND name IN (${quoted(Object.values(NAMING_EVENTS))}) ORDER BY block, log_index`
+
 /**
  * Returns a query for the replaceable contracts that permanent ones have named up to the cursor, the present ones last.
  */
-export const selectNamed = (db: Pick<D1Database, 'prepare'>, { contracts, trading }: Chain): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT *, coalesce(args ->> 'current', args ->> 'token') AS address FROM events INDEXED BY events_contract
-      WHERE contract IN (?1, ?2, ?3) AND name IN (${quoted(Object.values(NAMING_EVENTS))}) ORDER BY block, log_index`,
-    )
-    .bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
+export const selectNamed = (db: Preparer, { contracts, trading }: Chain) =>
+  db.prepare(NAMED).bind(contracts.AgentRegistry, contracts.TokenRegistry, trading?.PositionManager ?? '')
 
 /**
  * Returns the contracts of the rows of `selectNamed`. Configured ones come first: those of a deployment that does not
@@ -97,9 +98,6 @@ export async function readOracleBefore(
   const [found] = await readRows<{ oracle: Address }>(db, ORACLE_BEFORE, tokenRegistry, block)
   return found?.oracle
 }
-
-/** Returns names as a list of SQL. */
-export const quoted = (names: readonly string[]): string => names.map(name => `'${name}'`).join()
 
 /** A price that was posted to the oracle, with 8 decimals, and when it was observed. Times are Unix seconds. */
 export type PostedPrice = {

@@ -1,17 +1,15 @@
 import { batchesOf } from '../../concurrency.ts'
 
-/** A table whose rows a reorg can undo. */
-type RevertibleTable = {
-  readonly name: string
+/** A table that is filled row by row, and whose rows a reorg can undo. */
+export type IndexTable<Row> = {
+  /** Returns statements that add rows. Existing rows stay. */
+  insert(db: D1Database, rows: readonly Row[]): D1PreparedStatement[]
   /** Returns statements that undo the writes of blocks above `block`. */
   rollback(db: D1Database, block: number): D1PreparedStatement[]
 }
 
-/** A table that is filled row by row. */
-export type IndexTable<Row> = RevertibleTable & {
-  /** Returns statements that add rows. Existing rows stay, unless the table says otherwise. */
-  insert(db: D1Database, rows: readonly Row[]): D1PreparedStatement[]
-}
+/** What prepares statements: a database, or a session of one. */
+export type Preparer = Pick<D1Database, 'prepare'>
 
 /**
  * A value that JSON and SQLite can both represent. Amounts are digit strings, because SQLite's integers have 64 bits.
@@ -28,7 +26,7 @@ export type RowOf<Table extends Columns<never>> = { [column in keyof Table]: Ret
 
 /** Runs a query, and returns its rows. */
 export async function readRows<Found extends object>(
-  db: Pick<D1Database, 'prepare'>,
+  db: Preparer,
   sql: string,
   ...values: readonly ColumnValue[]
 ): Promise<Found[]> {
@@ -49,14 +47,13 @@ export async function readBatch(
   return found.map(({ results }) => results)
 }
 
-/** Defines a table with a column `block`. `onConflict` says what happens to a row whose primary key exists. */
-export function defineTable<Row>(name: string, columns: Columns<Row>, onConflict = 'NOTHING'): IndexTable<Row> {
+/** Defines a table with a column `block`. A row whose primary key exists stays as it is. */
+export function defineTable<Row>(name: string, columns: Columns<Row>): IndexTable<Row> {
   const names = Object.keys(columns)
   const values = names.map((_, index) => `value ->> ${index}`)
   const sql = `INSERT INTO ${name} (${names.join(', ')}) SELECT ${values.join(', ')}
-    FROM json_each(?1) WHERE true ON CONFLICT DO ${onConflict}`
+    FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
   return {
-    name,
     insert: (db, rows) =>
       bindRows(
         db,

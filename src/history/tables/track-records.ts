@@ -3,7 +3,7 @@ import type { StandingFigures } from '@agent-trading-service/protocol/standing-f
 import type { TrackRecord } from '@agent-trading-service/protocol/track-record'
 import type { Address } from 'viem'
 import { batchesOf } from '../../concurrency.ts'
-import type { SqlRow } from './table.ts'
+import type { Preparer, SqlRow } from './table.ts'
 
 /** The record of an agent in one capital mode, and the facts of the agent, at the start of an hour. */
 export type StoredRecord = {
@@ -60,28 +60,17 @@ export const insertRecords = (db: D1Database, { hour, fromBlock, records }: Reco
       .bind(hour, part, fromBlock, block, content),
   )
 
+const NEWEST = `FROM track_records WHERE hour = (
+  SELECT hour FROM track_records WHERE hour <= ?1 / 3600 ORDER BY hour DESC LIMIT 1) ORDER BY part`
+const OF_AGENT = `SELECT json_group_array(json(value)) FROM json_each(content) WHERE value ->> 'agentId' = ?2`
+
 /** Returns a query for the newest version of the records at a time in Unix seconds. */
-export const selectRecords = (db: Pick<D1Database, 'prepare'>, time: number): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT hour, from_block, content FROM track_records WHERE hour = (
-        SELECT hour FROM track_records WHERE hour <= ?1 / 3600 ORDER BY hour DESC LIMIT 1) ORDER BY part`,
-    )
-    .bind(time)
+export const selectRecords = (db: Preparer, time: number) =>
+  db.prepare(`SELECT hour, from_block, content ${NEWEST}`).bind(time)
 
 /** Returns a query for those of one agent; its rows are as those of `selectRecords`. */
-export const selectRecordsOfAgent = (
-  db: Pick<D1Database, 'prepare'>,
-  agentId: number,
-  time: number,
-): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT hour, from_block, (SELECT json_group_array(json(value)) FROM json_each(content)
-        WHERE value ->> 'agentId' = ?2) AS content FROM track_records WHERE hour = (
-        SELECT hour FROM track_records WHERE hour <= ?1 / 3600 ORDER BY hour DESC LIMIT 1) ORDER BY part`,
-    )
-    .bind(time, agentId)
+export const selectRecordsOfAgent = (db: Preparer, agentId: number, time: number) =>
+  db.prepare(`SELECT hour, from_block, (${OF_AGENT}) AS content ${NEWEST}`).bind(time, agentId)
 
 /** Returns the version of the rows of `selectRecords`. */
 export function toRecords(rows: readonly SqlRow[] = []): RecordsVersion {
@@ -148,11 +137,7 @@ export const insertStandings = (
   )
 
 /** Returns a query for the results of a period that had ended at the start of an hour. */
-export const selectStandings = (
-  db: Pick<D1Database, 'prepare'>,
-  { period, start }: { period: Period; start: number },
-  time: number,
-): D1PreparedStatement =>
+export const selectStandings = (db: Preparer, { period, start }: { period: Period; start: number }, time: number) =>
   db
     .prepare('SELECT content FROM standings WHERE period = ?1 AND start = ?2 AND hour <= ?3 / 3600 ORDER BY part')
     .bind(period, start, time)

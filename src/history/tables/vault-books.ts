@@ -9,7 +9,7 @@ import {
 } from '@agent-trading-service/protocol/vault-book'
 import type { Address } from 'viem'
 import type { ContractEvent } from './events.ts'
-import { bindRows, readRows } from './table.ts'
+import { bindRows, type Preparer, readRows } from './table.ts'
 
 /**
  * What a vault's events and trades add up to after the last of an hour (since the epoch), which is in `changedBlock`.
@@ -59,16 +59,10 @@ export const insertVaultBooks = (db: D1Database, books: readonly VaultBookAt[], 
     books.map(({ vault, hour, changedBlock, book }) => [vault, hour, changedBlock, block, serializeVault(book)]),
   )
 
+const BOOKS_AT = `SELECT asked.key AS place, vault_books.* FROM json_each(?2) AS asked CROSS JOIN vault_books
+  ON vault = ?1 AND hour = (SELECT max(hour) FROM vault_books WHERE vault = ?1 AND hour <= asked.value)
+  ORDER BY asked.key`
+
 /** Returns a query for the last book of a vault at or before the end of each hour of a list, in its order. */
-export const selectVaultBooks = (
-  db: Pick<D1Database, 'prepare'>,
-  vault: Address,
-  hours: readonly number[],
-): D1PreparedStatement =>
-  db
-    .prepare(
-      `SELECT asked.key AS place, vault_books.* FROM json_each(?2) AS asked CROSS JOIN vault_books
-      ON vault = ?1 AND hour = (SELECT max(hour) FROM vault_books WHERE vault = ?1 AND hour <= asked.value)
-      ORDER BY asked.key`,
-    )
-    .bind(vault, JSON.stringify(hours))
+export const selectVaultBooks = (db: Preparer, vault: Address, hours: readonly number[]) =>
+  db.prepare(BOOKS_AT).bind(vault, JSON.stringify(hours))
