@@ -33,15 +33,26 @@ export const listOf =
   (value): value is Result[] =>
     Array.isArray(value) && value.every(isResult)
 
-/** An object with these fields; others are ignored. */
-export function objectOf<Result extends object>(
-  fields: {
-    [Field in keyof Result]-?: ResultCheck<Result[Field]>
-  },
-): ResultCheck<Result> {
+/** Any value, also none. */
+export const isAnything: ResultCheck<unknown> = (value): value is unknown => true
+
+type Fields = Record<string, ResultCheck<unknown>>
+type ValueOf<Check> = Check extends ResultCheck<infer Result> ? Result : never
+type Required<Checks extends Fields> = {
+  [name in keyof Checks as undefined extends ValueOf<Checks[name]> ? never : name]: ValueOf<Checks[name]>
+}
+type Optional<Checks extends Fields> = {
+  [name in keyof Checks as undefined extends ValueOf<Checks[name]> ? name : never]?: ValueOf<Checks[name]>
+}
+
+/** An object with these fields; others are ignored. Those that may be undefined may be absent. */
+export function objectOf<Checks extends Fields>(fields: Checks): ResultCheck<Required<Checks> & Optional<Checks>> {
   const checks = Object.entries<ResultCheck<unknown>>(fields)
-  return (value): value is Result =>
+  return (value): value is Required<Checks> & Optional<Checks> =>
     typeof value === 'object' &&
     value !== null &&
     checks.every(([field, isField]) => isField((value as Record<string, unknown>)[field]))
 }
+
+/** What a check accepts. */
+export type ResultOf<Check extends ResultCheck<unknown>> = ValueOf<Check>

@@ -1,6 +1,7 @@
 import { type Address, type Hash, type Hex, hexToNumber, numberToHex } from 'viem'
 import {
   isAddress,
+  isAnything,
   isCount,
   isData,
   isHash,
@@ -10,6 +11,7 @@ import {
   objectOf,
   optional,
   type ResultCheck,
+  type ResultOf,
 } from './json-type-guards.ts'
 
 /** A JSON-RPC request. A node whose result fails `isResult` counts as failed. */
@@ -64,66 +66,21 @@ export type LogFilter = {
  * A block header. `baseFeePerGas` is absent before EIP-1559; only Arbitrum chains have `l1BlockNumber`, in a form that
  * depends on the node.
  */
-export type NodeBlock = {
-  number: Hex
-  hash: Hex
-  timestamp: Hex
-  baseFeePerGas?: Hex | null | undefined
-  l1BlockNumber?: unknown
-}
-
-/** A block header with its place on the chain and the filter of its logs, which some nodes omit. */
-export type NodeHeader = NodeBlock & { parentHash: Hex; logsBloom?: Hex | null | undefined }
-
-export type NodeTransaction = { hash: Hex; from: Address; to: Address | null; input: Hex; blockNumber: Hex | null }
-
-/** A transaction as a block shows it. */
-type BlockTransaction = { hash: Hex; from: Address; to: Address | null; nonce: Hex }
-
-/** A log. Some nodes omit the time of its block. */
-export type NodeLog = {
-  address: Address
-  topics: Hex[]
-  data: Hex
-  blockNumber: Hex
-  blockHash: Hex
-  transactionHash: Hex
-  logIndex: Hex
-  blockTimestamp?: Hex | null | undefined
-}
-
-/** A receipt. `blockHash` is zero when a sequencer returns it before it has sealed the block. */
-export type NodeReceipt = {
-  transactionHash: Hex
-  from: Address
-  to: Address | null
-  blockNumber: Hex
-  blockHash: Hex | null
-  status: Hex
-  gasUsed: Hex
-  /** The part of `gasUsed` for data on L1, on Arbitrum chains; its form depends on the node. */
-  gasUsedForL1?: unknown
-  effectiveGasPrice?: Hex | null | undefined
-  logs: NodeLog[]
-}
-
-/** The result of geth's default tracer, without its steps. `returnValue` may lack the 0x prefix. */
-type NodeTrace = { failed?: boolean | undefined; returnValue?: string | undefined }
-
-const isBlock = objectOf<NodeBlock>({
+export type NodeBlock = ResultOf<typeof isBlock>
+const isBlock = objectOf({
   number: isCount,
   hash: isHash,
   timestamp: isCount,
   baseFeePerGas: optional(nullOr(isQuantity)),
-  l1BlockNumber: (_value): _value is unknown => true,
+  l1BlockNumber: isAnything,
 })
 
-const hasHeaderFields = objectOf<Pick<NodeHeader, 'parentHash' | 'logsBloom'>>({
-  parentHash: isHash,
-  logsBloom: optional(nullOr(isData)),
-})
+/** A block header with its place on the chain and the filter of its logs, which some nodes omit. */
+export type NodeHeader = NodeBlock & ResultOf<typeof hasHeaderFields>
+const hasHeaderFields = objectOf({ parentHash: isHash, logsBloom: optional(nullOr(isData)) })
 
-const isTransaction = objectOf<NodeTransaction>({
+export type NodeTransaction = ResultOf<typeof isTransaction>
+const isTransaction = objectOf({
   hash: isHash,
   from: isAddress,
   to: nullOr(isAddress),
@@ -131,14 +88,15 @@ const isTransaction = objectOf<NodeTransaction>({
   blockNumber: nullOr(isCount),
 })
 
-const isBlockTransaction = objectOf<BlockTransaction>({
-  hash: isHash,
-  from: isAddress,
-  to: nullOr(isAddress),
-  nonce: isCount,
+/** A block with its transactions. */
+type BlockTransactions = ResultOf<typeof hasTransactions>
+const hasTransactions = objectOf({
+  transactions: listOf(objectOf({ hash: isHash, from: isAddress, to: nullOr(isAddress), nonce: isCount })),
 })
 
-const isLog = objectOf<NodeLog>({
+/** A log. Some nodes omit the time of its block. */
+export type NodeLog = ResultOf<typeof isLog>
+const isLog = objectOf({
   address: isAddress,
   topics: listOf(isHash),
   data: isData,
@@ -149,22 +107,28 @@ const isLog = objectOf<NodeLog>({
   blockTimestamp: optional(nullOr(isCount)),
 })
 
-const hasReceiptFields = objectOf<NodeReceipt>({
+/** A receipt. */
+export type NodeReceipt = ResultOf<typeof hasReceiptFields>
+const hasReceiptFields = objectOf({
   transactionHash: isHash,
   from: isAddress,
   to: nullOr(isAddress),
   blockNumber: isCount,
+  /** Zero when a sequencer returns the receipt before it has sealed the block. */
   blockHash: nullOr(isHash),
   status: isCount,
   gasUsed: isCount,
-  gasUsedForL1: (_value): _value is unknown => true,
+  /** The part of `gasUsed` for data on L1, on Arbitrum chains; its form depends on the node. */
+  gasUsedForL1: isAnything,
   effectiveGasPrice: optional(nullOr(isQuantity)),
   logs: listOf(isLog),
 })
 
-const isTrace = objectOf<NodeTrace>({
-  failed: (value): value is boolean | undefined => value === undefined || typeof value === 'boolean',
-  returnValue: (value): value is string | undefined => value === undefined || typeof value === 'string',
+/** The result of geth's default tracer, without its steps. `returnValue` may lack the 0x prefix. */
+type NodeTrace = ResultOf<typeof isTrace>
+const isTrace = objectOf({
+  failed: optional((value): value is boolean => typeof value === 'boolean'),
+  returnValue: optional((value): value is string => typeof value === 'string'),
 })
 
 const isReceipt: ResultCheck<NodeReceipt> = (value): value is NodeReceipt =>
@@ -209,10 +173,10 @@ export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => (
 })
 
 /** Requests a block's transactions. */
-export const blockTransactionsRequest = (number: number): RpcRequest<{ transactions: BlockTransaction[] } | null> => ({
+export const blockTransactionsRequest = (number: number): RpcRequest<BlockTransactions | null> => ({
   method: 'eth_getBlockByNumber',
   params: [toTag(number), true],
-  isResult: nullOr(objectOf<{ transactions: BlockTransaction[] }>({ transactions: listOf(isBlockTransaction) })),
+  isResult: nullOr(hasTransactions),
 })
 
 /** Requests a block with its parent's hash and its logs' bloom filter. */
