@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type AgentRecord, existing } from './agent-record.ts'
+import { type AgentRecord, existing, foundAgent } from './agent-record.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { agentRegistry } from './contracts.ts'
@@ -37,9 +37,7 @@ export const decodeAgent = (results: Record<keyof AgentValues, CallResult>): Age
 /** Reads an agent. Throws AGENT_NOT_FOUND. */
 export async function getAgent(chain: Chain, agentId: bigint): Promise<{ block: Block; agent: Agent }> {
   const { block, values } = await readTree(chain, agentCalls(chain, agentId))
-  const agent = toAgent(values)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-  return { block, agent }
+  return { block, agent: foundAgent(toAgent(values), agentId) }
 }
 
 /** Reads the agent that is linked to an ERC-8004 identity. Throws NO_AGENT_FOR_ERC8004. */

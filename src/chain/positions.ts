@@ -4,7 +4,7 @@ import type { Address } from 'viem'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { refuse } from '../errors/refuse.ts'
-import { existing } from './agent-record.ts'
+import { existing, foundAgent } from './agent-record.ts'
 import { agentRecordCall, decodeAgent } from './agents.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
@@ -12,7 +12,7 @@ import { positionManager, tradeRouterLens } from './contracts.ts'
 import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { readAtNewestIfStale } from './newest-prices.ts'
 import { call, optional, readTree, type ValuesOf } from './read-tree.ts'
-import { decodeMultiplier, multiplierCalls, multiplierIn } from './token-multiplier.ts'
+import { decodeMultiplier, multiplierCalls, multiplierIn } from './token-facts.ts'
 import { readWithToken } from './traded-tokens.ts'
 
 /** The number of newest positions, of all agents, that `getRecentClosedPositions` looks at. */
@@ -76,7 +76,7 @@ async function readOpenPositions(
 ): Promise<{ block: Block; positions: Position[] }> {
   const { block, values } = await callReader(chain, 'openPositions', agentId)
   const { agent, ids, positions } = values
-  if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  foundAgent(decodeAgent(agent), agentId)
   decodeResult(positionManagerAbi, 'getOpenPositionIds', ids) // throws if the reader could not list them
   return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }
 }
@@ -92,7 +92,7 @@ export async function getRecentClosedPositions(
 ): Promise<{ block: Block; positions: Position[] }> {
   const { block, values } = await callReader(chain, 'closedPositions', agentId, BigInt(limit))
   const { agent, count, positions } = values
-  if (decodeAgent(agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  foundAgent(decodeAgent(agent), agentId)
   decodeResult(positionManagerAbi, 'positionCount', count) // throws if the reader could not scan them
   return { block, positions: positions.flatMap(results => decodePosition(results) ?? []) }
 }
@@ -128,7 +128,7 @@ async function readPosition(
     })
     return { ...reading, token: reading.values.position.record?.token }
   })
-  if (existing(values.agent) === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  foundAgent(existing(values.agent), agentId)
   const position = toPosition({
     ...values.position,
     multiplier: values.multiplier && multiplierIn(values.multiplier).multiplier,

@@ -1,4 +1,4 @@
-import type { ExtensionTerms, TokenTerms, TradingTerms } from '@agent-trading-service/protocol/check'
+import type { ExtensionTerms, TokenTerms, TradingTerms, Waste } from '@agent-trading-service/protocol/check'
 import { dayFiguresAt } from '@agent-trading-service/protocol/day-figures'
 import { AllocationStatus } from '@agent-trading-service/protocol/enums'
 import {
@@ -27,7 +27,7 @@ import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-ada
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { nowAt, timeIfOld } from '../clock.ts'
 import { refuse } from '../errors/refuse.ts'
-import { type AgentRecord, existing } from './agent-record.ts'
+import { type AgentRecord, existing, foundAgent } from './agent-record.ts'
 import { type Agent, agentRecordCall, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
 import { priceNeedOf, sourceOf } from './carried-prices.ts'
@@ -39,10 +39,9 @@ import { newest } from './min-blocks.ts'
 import { withNewestPrices } from './newest-prices.ts'
 import { decodePosition } from './positions.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { decodeMultiplier, multiplierAbi, multiplierCalls, multiplierIn, toTokenFacts } from './token-multiplier.ts'
+import { decodeMultiplier, multiplierAbi, multiplierCalls, multiplierIn, toTokenFacts } from './token-facts.ts'
 import { symbolsOf } from './token-symbols.ts'
 import { guessToken, noteToken, readWithToken } from './traded-tokens.ts'
-import { decodeWaste } from './waste.ts'
 
 /** What the signature of an agent's next intent must match. */
 export type SigningTerms = { agent: AgentRecord; nonce: bigint; domain: Domain }
@@ -111,8 +110,7 @@ export async function getSigningTerms(
           return { ...reading, token: reading.position?.token }
         })
       : await readTerms(query)
-  const agent = existing(record)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(existing(record), agentId)
   const domain = memory.routerDomain ?? read.domain
   if (domain === undefined) throw new Error('The domain was neither known nor read')
   // A node that returned another contract's domain once must not decide for all later requests.
@@ -192,8 +190,7 @@ export async function decodeTerms(
   chain: TradingChain,
   { block, results, agentId, subject }: { block: Block; results: TermsResults; agentId: bigint; subject: TermsSubject },
 ): Promise<IntentTerms> {
-  const agent = decodeAgent(results.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(decodeAgent(results.agent), agentId)
   const position = subject.positionId === undefined ? undefined : decodePosition(results.position)
   if (subject.positionId !== undefined && position?.agentId !== agentId)
     throw refuse('POSITION_NOT_FOUND', { agentId, positionId: subject.positionId })
@@ -247,6 +244,12 @@ type TermsResults = ReaderValues<'intentTerms'>['terms']
 
 /** Returns the time at which a transaction would execute next: that of the newest block unless it is old. */
 const executionTime = (block: Block): bigint => timeIfOld(block) ?? block.timestamp
+
+/** Decodes what of an agent's waste counts; none in a deployment that does not count it. */
+export function decodeWaste(result: CallResult): Waste {
+  const [usdc, maxUsdc, endsAt] = tryDecodeResult(allocationManagerAbi, 'wasteOf', result) ?? [0n, 0n, 0n]
+  return { usdc, maxUsdc, endsAt }
+}
 
 /** Decodes the waste and lets it fade until a transaction would execute. */
 function wasteAt(block: Block, results: TermsResults): ExtensionTerms['waste'] {

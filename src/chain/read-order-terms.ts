@@ -7,7 +7,7 @@ import { orderBookAbi } from '../../contracts-abi/order-book.ts'
 import { nowAt } from '../clock.ts'
 import type { Refusal } from '../errors/refusal.ts'
 import { refuse } from '../errors/refuse.ts'
-import { existing } from './agent-record.ts'
+import { existing, foundAgent } from './agent-record.ts'
 import { agentRecordCall } from './agents.ts'
 import { sourceOf } from './carried-prices.ts'
 import type { Block, Chain, TradingChain } from './configured-chain.ts'
@@ -15,7 +15,7 @@ import { refusalOfRevert } from './contract-error-refusals.ts'
 import { agentRegistry, eip712Contract, mandateVault, positionManager, priceOracle, tradeRouter } from './contracts.ts'
 import type { SigningTerms } from './read-intent-terms.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { multiplierCalls, multiplierIn } from './token-multiplier.ts'
+import { multiplierCalls, multiplierIn } from './token-facts.ts'
 
 const orderBook = (address: Address) => ({ address, abi: orderBookAbi })
 
@@ -26,8 +26,7 @@ export async function getOrderTerms(chain: TradingChain, agentId: bigint): Promi
     nonce: call(tradeRouter(chain), 'nonces', [agentId]),
     book: bookCall(chain),
   })
-  const agent = existing(values.record)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(existing(values.record), agentId)
   return { block, agent, nonce: values.nonce, domain: await domainOf(chain, values.book, block) }
 }
 

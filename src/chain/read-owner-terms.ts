@@ -4,6 +4,7 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { positionManagerAbi } from '../../contracts-abi/position-manager.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { refuse } from '../errors/refuse.ts'
+import { foundAgent } from './agent-record.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, Chain } from './configured-chain.ts'
@@ -45,8 +46,7 @@ export type OwnerTerms = {
 export async function getOwnerTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: OwnerTerms }> {
   const { block, values } = await callReader(chain, 'ownerTerms', agentId)
   const { terms: results } = values
-  const agent = decodeAgent(results.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(decodeAgent(results.agent), agentId)
   if (results.ownerControls === zeroAddress) throw refuse('OWNER_CONTROLS_NOT_SET')
   const { hasTokenList, ...mandate } = decodeResult(ownerControlsAbi, 'mandateOf', results.mandate)
   const pendingOwner = decodeResult(ownerControlsAbi, 'pendingOwnerOf', results.pendingOwner)

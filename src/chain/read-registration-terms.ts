@@ -2,7 +2,7 @@ import { Track } from '@agent-trading-service/protocol/enums'
 import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protocol/typed-data'
 import { type Address, erc20Abi, erc721Abi, type Hex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
-import { refuse } from '../errors/refuse.ts'
+import { foundAgent } from './agent-record.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import { callReader } from './call-service-reader.ts'
 import type { Block, Chain } from './configured-chain.ts'
@@ -96,8 +96,7 @@ type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityReg
 export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
   const { block, values } = await callReader(chain, 'linkTerms', agentId)
   const { domain, ownerNonce, identityRegistry } = values
-  const agent = decodeAgent(values.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(decodeAgent(values.agent), agentId)
   return {
     block,
     terms: {

@@ -7,7 +7,7 @@ import { type PriceSource, sourceOf } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './contracts.ts'
 import { call, optional, readTree, untrusted, type ValuesOf } from './read-tree.ts'
-import { multiplierCalls, multiplierIn, type TokenFacts, tokenFactCalls, toTokenFacts } from './token-multiplier.ts'
+import { multiplierCalls, multiplierIn, type TokenFacts, tokenFactCalls, toTokenFacts } from './token-facts.ts'
 
 /** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([

@@ -9,7 +9,7 @@ import { promotionCriteriaAbi } from '../../contracts-abi/promotion-criteria.ts'
 import { tradeRouterAbi } from '../../contracts-abi/trade-router.ts'
 import { tradeRouterLensAbi } from '../../contracts-abi/trade-router-lens.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
-import { refuse } from '../errors/refuse.ts'
+import { foundAgent } from './agent-record.ts'
 import { type Agent, decodeAgent } from './agents.ts'
 import { callReader, type ReaderValues } from './call-service-reader.ts'
 import { sourceOf } from './carried-prices.ts'
@@ -18,9 +18,8 @@ import { type CallResult, decodeResult, tryDecodeResult } from './encode-and-dec
 import { type Equity, toEquity } from './equity-and-worth.ts'
 import { readAtNewestIfStale } from './newest-prices.ts'
 import { decodePosition } from './positions.ts'
-import { decodeAllocation, decodeTradePolicy } from './read-intent-terms.ts'
+import { decodeAllocation, decodeTradePolicy, decodeWaste } from './read-intent-terms.ts'
 import { readTree } from './read-tree.ts'
-import { decodeWaste } from './waste.ts'
 
 /** Risk figures of an agent at one block, in USDC base units; PnL is signed. `createdAt` is Unix seconds. */
 export type Risk = {
@@ -74,9 +73,7 @@ export async function heldSources(
 
 /** Returns the risk figures in the results of the service reader. Throws AGENT_NOT_FOUND. */
 export function decodeRisk(agentId: bigint, figures: ReaderValues<'riskFigures'>['risk']): Risk {
-  const agent = decodeAgent(figures.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
-
+  const agent = foundAgent(decodeAgent(figures.agent), agentId)
   const equity = toEquity(figures.equity)
   if (equity === undefined) throw new Error(`The contracts do not know the equity of agent ${agentId}`)
   const { used, status, createdAt } = decodeAllocation(figures.allocation)

@@ -13,7 +13,7 @@ import type { Block, TradingChain } from './configured-chain.ts'
 import { tryDecodeResult } from './encode-and-decode-call.ts'
 import { toVaultWorth, type VaultWorth } from './equity-and-worth.ts'
 import { readAtNewestIfStale } from './newest-prices.ts'
-import { decodeMultiplier } from './token-multiplier.ts'
+import { decodeMultiplier } from './token-facts.ts'
 
 /** A vault's holding of a token: the token's base units, and their USDC base units at the last known price. */
 export type VaultHolding = { token: Address; amount: bigint; multiplier: bigint; value: bigint; quote: PriceQuote }

@@ -10,8 +10,7 @@ import { sourceOf } from './carried-prices.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
 import { agentRegistry, mandateVault, positionManager, priceOracle, tokenRegistry, tradeRouter } from './contracts.ts'
 import { call, optional, readTree } from './read-tree.ts'
-import { descriptionCall, descriptionFrom } from './token-description.ts'
-import { multiplierCalls, multiplierIn } from './token-multiplier.ts'
+import { descriptionCall, descriptionFrom, multiplierCalls, multiplierIn } from './token-facts.ts'
 import { restrictionCalls } from './token-restrictions.ts'
 
 /** The token and the vault of positions: together they decide how old a price may be. */

@@ -10,7 +10,7 @@ import { uniswapV3FactoryAbi } from '../../contracts-abi/uniswap-v3-factory.ts'
 import { uniswapV3SwapAdapterAbi } from '../../contracts-abi/uniswap-v3-swap-adapter.ts'
 import { refuse } from '../errors/refuse.ts'
 import type { StateOverride } from '../rpc/requests.ts'
-import { existing } from './agent-record.ts'
+import { existing, foundAgent } from './agent-record.ts'
 import { agentRecordCall } from './agents.ts'
 import { readerCall, readerOverride, readerValues } from './call-service-reader.ts'
 import type { Block, TradingChain } from './configured-chain.ts'
@@ -173,8 +173,7 @@ async function readStart(
     factory: prices.length === 0 ? undefined : optional(call(adapter, 'factory', [])),
   })
   const { nonce, routerAdmin, oracleAdmin, count, openIds } = values
-  const agent = existing(values.agent)
-  if (agent === undefined) throw refuse('AGENT_NOT_FOUND', { agentId })
+  const agent = foundAgent(existing(values.agent), agentId)
   if (!isNamed(routerAdmin) || !isNamed(oracleAdmin)) throw refuse('WHAT_IF_UNAVAILABLE')
   const newIds = Array.from({ length: opened }, (_, index) => count + BigInt(index + 1))
   const standIns = [routerAdmin, oracleAdmin, agent.signer].map(account => [account, { code: standInCode }] as const)

@@ -1,7 +1,7 @@
 import { ONE_SHARE } from '@agent-trading-service/protocol/price-basis'
 import { z } from 'zod'
 import { readTree } from '../chain/read-tree.ts'
-import { tokenFactCalls, toTokenFacts } from '../chain/token-multiplier.ts'
+import { tokenFactCalls, toTokenFacts } from '../chain/token-facts.ts'
 import { symbolsOf, tokenBySymbol } from '../chain/token-symbols.ts'
 import type { HistoryContext } from '../history/client.ts'
 import { corporateActionList, presentCorporateAction } from '../resources/corporate-action.ts'

@@ -5,7 +5,7 @@ import { RESTRICTION_KINDS, type TokenRestriction } from '@agent-trading-service
 import { type Address, formatUnits } from 'viem'
 import { z } from 'zod'
 import type { Token } from '../chain/read-vaults-and-tokens.ts'
-import type { TokenFacts } from '../chain/token-multiplier.ts'
+import type { TokenFacts } from '../chain/token-facts.ts'
 import { present } from './present.ts'
 import {
   change24hBps,

@@ -1,12 +1,16 @@
 import { ONE_SHARE } from '@agent-trading-service/protocol/price-basis'
-import type { EncodedTokenDescription, TokenDescription } from '@agent-trading-service/protocol/token-description'
+import {
+  decodeTokenDescription,
+  type EncodedTokenDescription,
+  PLAIN_TOKEN,
+  type TokenDescription,
+} from '@agent-trading-service/protocol/token-description'
 import { type Address, parseAbi } from 'viem'
 import { tokenRegistryAbi } from '../../contracts-abi/token-registry.ts'
 import type { Chain } from './configured-chain.ts'
 import { tokenRegistry } from './contracts.ts'
 import { type CallResult, tryDecodeResult } from './encode-and-decode-call.ts'
 import { call, optional, untrusted } from './read-tree.ts'
-import { descriptionCall, descriptionFrom } from './token-description.ts'
 
 /** What a stock token says about its multiplier (ERC-8056). */
 export const multiplierAbi = parseAbi([
@@ -59,6 +63,14 @@ export const decodeMultiplier = (result: CallResult, ownEffectiveAt?: bigint) =>
     own: tryDecodeResult(multiplierAbi, 'uiMultiplier', result),
     ownEffectiveAt,
   })
+
+/** The call that reads what the registry records of a token, within a tree of calls. */
+export const descriptionCall = (chain: Chain, token: Address) =>
+  optional(call(tokenRegistry(chain), 'descriptionOf', [token]))
+
+/** Returns a token's description from its call; that of a plain token if the registry records none. */
+export const descriptionFrom = (encoded: EncodedTokenDescription | undefined): TokenDescription =>
+  encoded === undefined ? PLAIN_TOKEN : decodeTokenDescription(encoded)
 
 /** The calls that read a token's facts. A token lacks most of them. */
 export const tokenFactCalls = (chain: Chain, address: Address) => ({
