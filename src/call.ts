@@ -99,7 +99,6 @@ export async function chargeSpent({ client }: Call, units: number): Promise<void
   await client?.count('reads', { units, inIsolate: true, isSpent: true })
 }
 
-/** Charges a call for the rows that it has read. */
 export const chargeRowsRead = (call: Call, rows: number): Promise<void> =>
   chargeSpent(call, Math.floor(rows / ROWS_PER_UNIT))
 

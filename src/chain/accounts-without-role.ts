@@ -9,7 +9,6 @@ const ORACLE_UPDATER_ROLE = keccak256(stringToBytes('ORACLE_UPDATER_ROLE'))
 /** Accounts of the service by what they are for. */
 type ServiceAccounts = Record<'executors' | 'relayers' | 'updaters', readonly Address[]>
 
-/** Returns calls that read who may do what. */
 export function roleCalls(chain: Chain, { executors, updaters }: ServiceAccounts) {
   const { trading } = chain
   const router = trading && tradeRouter({ ...chain, trading })

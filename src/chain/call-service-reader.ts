@@ -79,7 +79,6 @@ export async function callReader<const name extends ReaderFunction>(
   })
 }
 
-/** Adds the reader's code to the state of a call. */
 export const readerOverride = { [OVERRIDDEN]: { code: serviceReaderCode } } as const
 
 /** A call of the reader within a tree of calls that has `readerOverride`; `readerValues` names its values. */

@@ -50,7 +50,6 @@ const refusals: { [Name in SpecialName]: (facts: ErrorFacts<Name>, context: Reve
   PositionNotFound: ({ positionId }, { agentId }) => refuse('POSITION_NOT_FOUND', { agentId, positionId }),
 }
 
-/** Every code that a contract error maps onto. */
 export const contractCodes: readonly Code[] = errorNames.map(codeOfError)
 
 /**

@@ -40,5 +40,4 @@ export const allocationManager = ({ trading }: TradingChain) => ({
 
 export const requestQueue = (address: Address) => ({ address, abi: requestQueueAbi })
 export const mandateVault = (address: Address) => ({ address, abi: mandateVaultAbi })
-/** A contract with an EIP-712 domain. */
 export const eip712Contract = (address: Address) => ({ address, abi: domainAbi })

@@ -36,7 +36,6 @@ export function createMinBlocks(memoryMs: number) {
   }
 }
 
-/** Returns the highest of the blocks that are defined. */
 export const newest = (...blocks: readonly (bigint | undefined)[]): bigint | undefined =>
   blocks.reduce(
     (high, block) => (high === undefined || (block !== undefined && block > high) ? block : high),

@@ -136,7 +136,6 @@ type SwapQuote = readonly [amountOut: bigint, sqrtPriceX96After: bigint, ...unkn
 const amountOf = (quoted: SwapQuote | undefined): bigint | undefined =>
   quoted === undefined || quoted[0] === 0n || RANGE_ENDS.includes(quoted[1]) ? undefined : quoted[0]
 
-/** Returns the place of the swap that pays the most. */
 const indexOfMost = (quoted: readonly (SwapQuote | undefined)[]): number =>
   quoted.reduce((best, swap, index) => ((amountOf(swap) ?? 0n) > (amountOf(quoted[best]) ?? 0n) ? index : best), 0)
 

@@ -175,7 +175,6 @@ export async function getTerms(
   return token === expected || token === undefined || priceNeedOf(chain, [token]) === undefined ? read : readAt(token)
 }
 
-/** Returns what the service reader is asked for the terms of an intent. */
 export const termsQuery = (agentId: bigint, subject: TermsSubject) => ({
   agentId,
   token: subject.token ?? zeroAddress,

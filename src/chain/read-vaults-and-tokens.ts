@@ -9,7 +9,6 @@ import { mandateVault, priceOracle, tokenRegistry, vaultTrackRegistry } from './
 import { call, optional, readTree, untrusted, type ValuesOf } from './read-tree.ts'
 import { multiplierCalls, multiplierIn, type TokenFacts, tokenFactCalls, toTokenFacts } from './token-facts.ts'
 
-/** The metadata of an ERC-20 token. */
 export const tokenMetadataAbi = parseAbi([
   'function symbol() view returns (string)',
   'function name() view returns (string)',
@@ -129,7 +128,6 @@ const haveSameEntries = (a: RegistryEntries, b: RegistryEntries) =>
   a.vaults.every(vault => b.vaults.includes(vault)) &&
   a.tokens.every(token => b.tokens.includes(token))
 
-/** The calls that list the registered vaults, within a tree of calls. */
 export const vaultListCalls = (
   chain: Chain,
   expected: readonly Address[] = chain.memory.registryEntries?.vaults ?? Object.values(chain.vaults),
@@ -151,7 +149,6 @@ export async function listedVaults(
   return registered.vaults.map(({ address }) => address)
 }
 
-/** The calls that read both registries, and the facts about the expected entries. */
 const registryCalls = (chain: Chain, expected: RegistryEntries) => ({
   ...vaultListCalls(chain, expected.vaults),
   tokenCount: optional(call(tokenRegistry(chain), 'tokenCount', [])),
@@ -160,7 +157,6 @@ const registryCalls = (chain: Chain, expected: RegistryEntries) => ({
   tokens: expected.tokens.map(token => tokenCalls(chain, token)),
 })
 
-/** Reads the entries of both registries, and the facts about the expected ones. */
 async function readRegistries(chain: Chain, expected: RegistryEntries) {
   const { memory } = chain
   if (!memory.registryCalls || !haveSameEntries(memory.registryCalls.of, expected))

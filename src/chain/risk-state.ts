@@ -58,7 +58,6 @@ export const getRisk = (chain: TradingChain, agentId: bigint): Promise<{ block: 
     ({ risk }) => risk.equity.staleTokens,
   )
 
-/** Returns the price source of each token that an agent holds. */
 export async function heldSources(
   chain: TradingChain,
   agentId: bigint,

@@ -30,7 +30,6 @@ export const serviceDomain = ({ id, contracts }: Pick<Chain, 'id' | 'contracts'>
   verifyingContract: contracts.AgentRegistry,
 })
 
-/** Returns who verifies messages of a primary type. */
 export function signingContractOf(primaryType: PrimaryType): SigningContract {
   if (isWebhookMessage(primaryType)) return 'Service'
   if (isOwnerMessage(primaryType)) return 'OwnerControls'

@@ -64,7 +64,6 @@ export const decodeMultiplier = (result: CallResult, ownEffectiveAt?: bigint) =>
     ownEffectiveAt,
   })
 
-/** The call that reads what the registry records of a token, within a tree of calls. */
 export const descriptionCall = (chain: Chain, token: Address) =>
   optional(call(tokenRegistry(chain), 'descriptionOf', [token]))
 

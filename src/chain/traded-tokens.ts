@@ -10,7 +10,6 @@ const MAX_GUESSES = 3
 export const guessToken = ({ memory }: Chain, positionId: bigint): Address | undefined =>
   memory.tradedTokens.get(positionId)
 
-/** Remembers the token of a position. */
 export function noteToken({ memory: { tradedTokens: traded } }: Chain, positionId: bigint, token: Address): void {
   if (traded.get(positionId) === token) return
   traded.set(positionId, token)

@@ -4,7 +4,6 @@ import type { Chain } from './configured-chain.ts'
 import { vaultTrackRegistry } from './contracts.ts'
 import { call, optional, type ValuesOf } from './read-tree.ts'
 
-/** Returns calls that read what each track of the configured vaults trades. */
 export const capitalModeCalls = (chain: Chain) =>
   Object.values(chain.vaults).map(vault => ({
     vault,

@@ -261,7 +261,6 @@ const priceCalls = (chain: TradingChain, admin: Address, prices: readonly WhatIf
 const asAdmin = (admin: Address, calls: ReturnType<typeof priceCalls>) =>
   call({ address: admin, abi: standInAbi }, 'aggregate3', [calls])
 
-/** Returns what the terms of an intent are about. */
 const subjectOf = (intent: WhatIfIntent): TermsSubject => {
   switch (intent.kind) {
     case 'open':

@@ -188,7 +188,6 @@ export function createChainFollower(chain: Chain, store: IndexStore, listener: I
     trustsRanges(indexed() + 1, headNumber) &&
     headNumber + pace.perSecond() * MIN_PACE_SECONDS - (knownLog()?.number ?? indexed()) < ranges.blocks()
 
-  /** Returns how many blocks the audit reads at first. */
   const auditedBlocks = (): number => Math.max(MIN_AUDITED_BLOCKS, pace.blocksIn(AUDITED_SECONDS))
 
   /** Returns the newest block of the index that is known to have a log, if it is not too old for a range. */

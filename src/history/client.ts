@@ -202,7 +202,6 @@ export function createHistory({ HISTORY: db, HISTORY_INDEXER }: HistoryBindings,
       )
     },
 
-    /** Reads how a vault's share price has changed up to a block. */
     async vaultPerformance(trading: TradingChain, vault: Address, newest: VaultWorth, block: Block) {
       const { reached } = await reachOf(block)
       return readVaultPerformance({ db, chain: trading }, vault, sharePricePointAt(newest, block), reached)

@@ -130,7 +130,6 @@ const CAPS = `SELECT * FROM events INDEXED BY events_caps WHERE agent_id IN (SEL
 const TRACKS = `SELECT agent_id, track FROM json_each(?1) CROSS JOIN agents ON agent_id = value AND (block, log_index) = (
     SELECT block, log_index FROM agents WHERE agent_id = value AND block <= ?2 ORDER BY block DESC, log_index DESC LIMIT 1)`
 
-/** Reads the caps of agents, and their tracks at a block. */
 async function readAgentFacts(db: D1Database, agentIds: readonly number[], block: number) {
   const pages = chunkKeys(agentIds).map(page => JSON.stringify(page))
   const read = async (sql: string) =>

@@ -24,6 +24,5 @@ export const KEPT_LEADERBOARD_DAYS = 90
 export const oldestKeptDay = (timestamp: number): number =>
   timestamp - (timestamp % DAY_SECONDS) - KEPT_LEADERBOARD_DAYS * DAY_SECONDS
 
-/** Returns a statement that deletes the leaderboards of days that are no longer kept. */
 export const deleteOldStandings = (db: D1Database, { timestamp }: Pick<IndexCursor, 'timestamp'>) =>
   db.prepare("DELETE FROM standings WHERE period = 'day' AND start < ?1").bind(oldestKeptDay(timestamp))

@@ -17,7 +17,6 @@ const FILE = `SELECT content FROM feedback WHERE agent_id = ?1 AND week_start = 
 const LINKED_AGENTS = `SELECT agent_id FROM events WHERE contract = ?1 AND name = 'ERC8004IdentityLinked'
   GROUP BY agent_id ORDER BY max(block) DESC LIMIT ?2`
 
-/** Creates access to the weekly feedback files and their state on chain. */
 export function createFeedback(db: D1Database, chain: Chain) {
   async function update({ agentId, weekStart }: FeedbackRow, change: string): Promise<void> {
     const sql = `UPDATE feedback SET ${change} WHERE agent_id = ?1 AND week_start = ?2`
@@ -52,7 +51,6 @@ export function createFeedback(db: D1Database, chain: Chain) {
     /** Returns files to post, those with the fewest attempts first. */
     findPending: (limit: number) => readRows<FeedbackRow>(db, PENDING_FILES, limit),
 
-    /** Increments a file's number of attempts. */
     countAttempt: (file: FeedbackRow) => update(file, 'attempts = attempts + 1'),
 
     /** Marks a file as posted and final. */

@@ -294,7 +294,6 @@ function decodeLogs(chain: Chain, named: NamedContracts, logs: readonly NodeLog[
 export const changesOfLogs = (chain: Chain, named: NamedContracts, logs: readonly NodeLog[]): ChainChanges =>
   changesOf(decodeLogs(chain, named, logs, () => 0))
 
-/** Returns where the trades of logs are. */
 export const tradePlacesIn = (chain: Chain, named: NamedContracts, logs: readonly NodeLog[]): RowPlace[] =>
   decodeLogs(chain, named, logs, () => 0).trades.map(({ log: { blockNumber, logIndex } }) => ({
     block: Number(blockNumber),

@@ -66,7 +66,6 @@ const indexByColumns: Record<string, string> = {
   'vault track status': 'agents_vault',
 }
 
-/** Returns whether a filter selects an agent. */
 export const matchesFilter = (agent: Required<AgentFilter>, { vault, track, status }: AgentFilter): boolean =>
   (vault === undefined || agent.vault === vault) &&
   (track === undefined || agent.track === track) &&
@@ -123,7 +122,6 @@ const OLDEST_AGENT = `SELECT 1 FROM agents WHERE owner = ?1 AND given = 0 AND ti
 export const readHadAgentBefore = async (db: D1Database, owner: Address, time: number): Promise<boolean> =>
   (await db.prepare(OLDEST_AGENT).bind(owner, time).first()) !== null
 
-/** Returns the ids in a result of a snapshot. */
 export const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
   ((results[statement] ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
 

@@ -102,7 +102,6 @@ function describe({ cursor, results, rowsRead }: IndexedPart, head: Block): Snap
   return { results, cursor, facts: { asOf, lagBlocks, rowsRead } }
 }
 
-/** Returns how many rows statements read. */
 export const rowsReadBy = (results: readonly Pick<D1Result, 'meta'>[]): number =>
   results.reduce((sum, { meta }) => sum + meta.rows_read, 0)
 

@@ -12,7 +12,6 @@ export type TimeRange = { from: number; to: number; intervalSeconds: number }
  */
 type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
 
-/** Returns the number of intervals of a range. */
 export const intervalCount = ({ from, to, intervalSeconds }: TimeRange): number =>
   Math.floor(to / intervalSeconds) - Math.floor(from / intervalSeconds) + 1
 

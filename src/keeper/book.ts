@@ -230,7 +230,6 @@ export function openBook(sql: SqlStorage) {
         limit,
       ),
 
-    /** Returns the markets of open positions. */
     markets: (): Market[] => rows('SELECT token, vault FROM market') as Market[],
 
     entry: (positionId: bigint): PositionEntry | undefined =>

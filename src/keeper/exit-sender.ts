@@ -57,7 +57,6 @@ export type CycleParts = {
   respectSessions: boolean
 }
 
-/** Sends due exits and records their outcomes. */
 export function createExitSender({ chain, executor, budgets, book }: CycleParts) {
   const { send, resume } = createBatchSender({ executor, store: book, toRelayRequest, recordOutcome })
   /** Stores an entry. If the position closed while its exit was in flight, only an executed exit counts. */
@@ -158,7 +157,6 @@ export function createExitSender({ chain, executor, budgets, book }: CycleParts)
     if (spent.length > 0) charge(spent).catch(logUnexpected)
   }
 
-  /** Charges fired exits to their agents. */
   async function charge(agentIds: readonly bigint[]) {
     const { values } = await readTree(
       chain,
@@ -243,7 +241,6 @@ function isWorthSending({ status }: DecodedExitStatus, { dueExit }: WatchedPosit
   return status === 'deferred' && at >= BigInt(dueExit?.seenAt ?? 0) + CONFIRMATION_SECONDS
 }
 
-/** Returns the entry of a position after a mined transaction. */
 function entryAfter(
   entry: PositionEntry,
   result: ExitResult,

@@ -20,16 +20,12 @@ export type EventStreamsStatus = {
 /** The deployment's event streams, as operations see them. */
 export type EventStreamsClient = ReturnType<typeof createEventStreamsClient>
 
-/** Returns the object that holds the event log of a chain. */
 export const eventLogOf = (namespace: Env['EVENT_STREAMS'], { id }: Pick<Chain, 'id'>) => namespace.getByName(`${id}`)
 
-/** Returns the name of one of a chain's stream shards. */
 export const shardName = ({ id }: Pick<Chain, 'id'>, index: number): string => `${id}:${index}`
 
-/** Returns the chain of a shard's name. */
 export const chainOfShard = (name: string): Pick<Chain, 'id'> => ({ id: Number(name.split(':')[0]) })
 
-/** Creates the client of a chain's event streams. */
 export function createEventStreamsClient(
   { EVENT_STREAMS: logs, EVENT_STREAM_SHARDS: shards }: Pick<Env, 'EVENT_STREAMS' | 'EVENT_STREAM_SHARDS'>,
   chain: Chain,

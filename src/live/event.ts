@@ -32,7 +32,6 @@ export type WithdrawnEvent = { id: string; agentId: number | null; vault: Addres
  */
 export type EventFilter = { agentId?: number; vault?: Address; tokens?: readonly Address[] }
 
-/** Returns whether a filter selects an event. */
 export function isSelected(
   { agentId, vault, tokens }: EventFilter,
   event: {
@@ -56,7 +55,6 @@ export function parseReorg(data: string) {
   const byVault = Map.groupBy(withdrawn, ({ vault }) => vault)
   const ofAllAgents = withdrawn.filter(event => isSelected({}, event))
 
-  /** Returns the withdrawn events that a filter selects. */
   function select(filter: EventFilter): readonly WithdrawnEvent[] {
     const { agentId, vault, tokens } = filter
     if (tokens !== undefined) return withdrawn.filter(event => isSelected(filter, event))

@@ -335,7 +335,6 @@ function selectorsOfEvent({ agentId, vault, token }: LoggedEvent): string[] {
 
 const encoder = new TextEncoder()
 
-/** Encodes an event with the data that streams show. */
 const encodeEvent = ({ id, type }: { id: string; type: string }, data: string) =>
   encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`)
 

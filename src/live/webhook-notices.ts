@@ -3,7 +3,6 @@ import { logFailure } from '../log.ts'
 import { dataFor, type EventFilter, type LoggedEvent } from './event.ts'
 import type { EventLog, LogCursor } from './store.ts'
 
-/** Returns the object that holds an agent's webhooks. */
 export const webhooksOf = (namespace: Env['WEBHOOKS'], { id }: { id: number }, agentId: bigint | number) =>
   namespace.getByName(`${id}:${agentId}`)
 

@@ -90,7 +90,6 @@ export class MetricTotalsObject extends DurableObject<Env> {
     return [...this.ctx.storage.kv.list<DayOfChecks>({ prefix: DAY_PREFIX })].map(([, row]) => row).slice(-KEPT_DAYS)
   }
 
-  /** Returns every series. */
   read(): Delta[] {
     return this.#totals.all()
   }

@@ -15,7 +15,6 @@ export const OPEN_METRICS_TYPE = 'application/openmetrics-text; version=1.0.0; c
 /** One value of a gauge, with its labels in the family's order. */
 export type GaugeSample = { name: GaugeName; labels: string[]; value: number }
 
-/** Returns a sample of a gauge. */
 export const gauge = <Name extends GaugeName>(
   name: Name,
   labels: LabelsOf<(typeof gauges)[Name]['labels']>,

@@ -53,7 +53,6 @@ function record(
   onRecord()
 }
 
-/** Returns what was recorded since the last call. */
 export function takeDeltas(): Delta[] {
   const taken = recorded.all()
   recorded = createTotals()

@@ -247,7 +247,6 @@ const presentHistory = (
   pendingMigrations: migrations?.pending ?? null,
 })
 
-/** Returns the lanes of all accounts. */
 const lanesIn = ({
   executors = [],
   relayers = [],

@@ -11,7 +11,6 @@ const TYPICAL_GAS = 500_000n
 /** More is not worth telling apart; a chain without fees has as many. */
 const MAX_TRANSACTIONS = 1_000_000n
 
-/** Returns calls that read the ether of accounts. */
 export function watchedAccountCalls({ contracts }: Chain, accounts: Readonly<Record<string, Address>>) {
   const multicall = { address: contracts.Multicall3, abi: multicall3Abi }
   return Object.entries(accounts).map(([name, address]) => ({

@@ -10,7 +10,6 @@ type RequestBody =
   | { kind: 'too slow' }
   | { kind: 'incomplete' }
 
-/** Whether the declared length of a request's body exceeds a limit. */
 export const declaresMoreThan = (maxBytes: number, { headers }: Request) =>
   Number(headers.get('Content-Length')) > maxBytes
 

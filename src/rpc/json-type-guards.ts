@@ -33,7 +33,6 @@ export const listOf =
   (value): value is Result[] =>
     Array.isArray(value) && value.every(isResult)
 
-/** Any value, also none. */
 export const isAnything: ResultCheck<unknown> = (value): value is unknown => true
 
 type Fields = Record<string, ResultCheck<unknown>>

@@ -35,7 +35,6 @@ export function areAllLogs(bloom: Hex | null | undefined, logs: readonly NodeLog
   return bytesToHex(bytes) === bloom?.toLowerCase()
 }
 
-/** Returns whether a header has a filter of its block's logs. */
 export const hasBloom = (bloom: Hex | null | undefined): bloom is Hex => bloom?.length === BLOOM_HEX_LENGTH
 
 /**

@@ -47,7 +47,6 @@ export class BehindNode extends Error {
 export const unreachable = (cause: string | RefusedByNode | EmptyResult | BehindNode): Refusal =>
   refuse('CHAIN_UNREACHABLE', {}, { cause: typeof cause === 'string' ? new Error(cause) : cause })
 
-/** Returns whether an error is the refusal CHAIN_UNREACHABLE. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof Refusal && error.body.code === 'CHAIN_UNREACHABLE'
 
@@ -85,7 +84,6 @@ export const isBlockPruned = ({ message }: RpcError): boolean => {
 const RATE_LIMIT =
   /rate.?limit|too many requests?\b|(requests?|calls?|compute units) per second|RPS limit|request limit|throughput/i
 
-/** Returns whether a node's error says that it got too many requests in a short time. */
 export const isRateLimit = ({ code, message }: RpcError): boolean =>
   [-32029, 429].includes(code) || RATE_LIMIT.test(message)
 
@@ -98,7 +96,6 @@ export const isLimit = (error: RpcError): boolean =>
 /** Returns whether an error is about the node and not about the request, so that another node may succeed. */
 export const isNodeFault = (error: RpcError): boolean => isBlockLost(error) || isLimit(error)
 
-/** Returns whether a node does not know the method. */
 export const isUnsupportedMethod = ({ code, message }: RpcError): boolean =>
   code === -32601 || /method .*(not found|not available|not supported|does not exist)|unsupported method/i.test(message)
 

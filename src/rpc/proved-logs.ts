@@ -150,7 +150,6 @@ async function readAllLogs(rpc: RpcTransport, headers: readonly NodeHeader[]): P
   return found
 }
 
-/** Returns a function that tells whether a filter selects a log. */
 export function isSelectedBy({ address, topics }: LogFilter): (log: NodeLog) => boolean {
   const isOneOf = (choice: Hex | readonly Hex[] | null, value: Hex | undefined) =>
     choice === null || [choice].flat().some(each => each.toLowerCase() === value?.toLowerCase())

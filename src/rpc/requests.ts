@@ -154,7 +154,6 @@ type BlockTag = number | bigint | 'latest' | 'pending' | 'finalized'
 
 export const chainIdRequest: RpcRequest<Hex> = { method: 'eth_chainId', params: [], isResult: isCount }
 export const blockNumberRequest: RpcRequest<Hex> = { method: 'eth_blockNumber', params: [], isResult: isCount }
-/** Requests the priority fee that the node suggests. */
 export const priorityFeeRequest: RpcRequest<Hex> = {
   method: 'eth_maxPriorityFeePerGas',
   params: [],
@@ -172,7 +171,6 @@ export const blockRequest = (block: BlockTag): RpcRequest<NodeBlock | null> => (
   ...(block === 'latest' && { headOf: toHeader }),
 })
 
-/** Requests a block's transactions. */
 export const blockTransactionsRequest = (number: number): RpcRequest<BlockTransactions | null> => ({
   method: 'eth_getBlockByNumber',
   params: [toTag(number), true],

@@ -193,7 +193,6 @@ function gapMessage(page: Extract<LogPage, { kind: 'gap' }>, agentId: number, { 
   return { id: `gap-${cursor.id}`, body: encode('gap', loggedAt, data), cursor }
 }
 
-/** Returns the body of a test. */
 export const testBody = (agentId: number, now: number): string => encode('test', now, { agentId: `${agentId}` })
 
 const encode = (type: string, time: number, data: object) => JSON.stringify({ type, timestamp: toIsoTime(time), data })

@@ -303,7 +303,6 @@ const deleted = (webhook: StoredWebhook): WebhookRecord => ({
 
 const isVisible = ({ createdBy }: StoredWebhook, party: WebhookParty) => party === 'owner' || createdBy === party
 
-/** Returns the rules for targets of a deployment. */
 export const deliveryRulesOf = (
   { allowsLocalTargets, resolverUrl }: WebhookConfig,
   baseUrl: string | undefined,

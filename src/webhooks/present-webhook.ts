@@ -23,7 +23,6 @@ export function presentWebhook(record: WebhookRecord): Webhook {
   }
 }
 
-/** Presents the webhooks of an agent. */
 export const presentWebhooks = (agentId: bigint, records: readonly WebhookRecord[]) => ({
   agentId: `${agentId}`,
   webhooks: records.map(presentWebhook),

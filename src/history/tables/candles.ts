@@ -185,7 +185,6 @@ export const rollbackCandles = (db: D1Database, block: number): D1PreparedStatem
     'UPDATE cursor SET candles_to = coalesce((SELECT max(last_block) FROM candles), -1) WHERE candles_to > ?1',
   ].map(sql => db.prepare(sql).bind(block))
 
-/** Returns the candle of a row. */
 export function toCandle(row: SqlRow): Candle {
   const { start, open, high, low, close, posts } = row as Record<'open' | 'high' | 'low' | 'close', string> &
     Record<'start' | 'posts', number>

@@ -77,7 +77,6 @@ export function extendBranch(
   return open.filter((block, index) => index < NEWEST_BLOCKS || index % 2 === 0 || block === oldest)
 }
 
-/** Returns a query for the hash of a block of the branch. */
 export const selectBranchHash = (db: Preparer, block: number) =>
   db.prepare('SELECT value ->> 1 AS hash FROM cursor, json_each(branch) WHERE value ->> 0 = ?1').bind(block)
 
@@ -94,7 +93,6 @@ const SET_CURSOR = `INSERT INTO cursor (id, scope, block, hash, timestamp, head,
   VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)
   ON CONFLICT (id) DO UPDATE SET block = ?2, hash = ?3, timestamp = ?4, head = ?5, final = ?6, branch = ?7`
 
-/** Returns a statement that sets the cursor. */
 export const setCursor = (
   db: D1Database,
   indexKey: string,
@@ -104,7 +102,6 @@ export const setCursor = (
 
 const MOVE_BACK = `UPDATE cursor SET block = ?1, hash = ?2, timestamp = ?3, final = min(final, ?1), branch = ?4 WHERE id = 1`
 
-/** Returns a statement that moves the cursor back to an ancestor. */
 export const moveCursorBack = (
   db: D1Database,
   { block, hash, timestamp }: Pick<IndexCursor, 'block' | 'hash' | 'timestamp'>,

@@ -26,7 +26,6 @@ const eventColumns = {
 }
 export const eventsTable = defineTable('events', eventColumns)
 
-/** Returns the events of rows. */
 export const toContractEvents = (rows: readonly SqlRow[] = []): ContractEvent[] =>
   (rows as RowOf<typeof eventColumns>[]).map(({ log_index, agent_id, args, transaction_hash, ...event }) => ({
     ...event,
@@ -119,7 +118,6 @@ const priceColumns = {
 }
 export const pricesTable = defineTable('prices', priceColumns)
 
-/** Returns the prices of rows. */
 export const toPostedPrices = (rows: readonly SqlRow[] = []): PostedPrice[] =>
   (rows as RowOf<typeof priceColumns>[]).map(({ log_index, price, observed_at, ...posted }) => ({
     ...posted,
@@ -128,7 +126,6 @@ export const toPostedPrices = (rows: readonly SqlRow[] = []): PostedPrice[] =>
     observedAt: observed_at,
   }))
 
-/** Returns the price of an oracle event. */
 export function toPostedPrice({ block, logIndex, args, timestamp }: ContractEvent): PostedPrice {
   const { asset, price, observedAt } = args as { asset: Address; price: string; observedAt: string }
   return { token: asset, block, logIndex, price: BigInt(price), observedAt: Number(observedAt), timestamp }

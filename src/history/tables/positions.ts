@@ -37,7 +37,6 @@ export const positionsTable: IndexTable<OpenedPosition> = {
   ],
 }
 
-/** Returns the positions that trades opened. */
 export const openedPositions = (trades: readonly Trade[]): OpenedPosition[] =>
   trades
     .filter(({ type }) => type === 'PositionOpened')

@@ -24,7 +24,6 @@ export type SqlRow = Record<string, unknown>
 /** A row of a table with these columns. */
 export type RowOf<Table extends Columns<never>> = { [column in keyof Table]: ReturnType<Table[column]> }
 
-/** Runs a query, and returns its rows. */
 export async function readRows<Found extends object>(
   db: Preparer,
   sql: string,
@@ -64,7 +63,6 @@ export function defineTable<Row>(name: string, columns: Columns<Row>): IndexTabl
   }
 }
 
-/** Returns a statement that deletes the rows of a table above a block. */
 export const deleteAbove = (db: D1Database, table: string, block: number): D1PreparedStatement =>
   db.prepare(`DELETE FROM ${table} WHERE block > ?1`).bind(block)
 

@@ -138,10 +138,8 @@ export async function readAgentsTradedSince(db: D1Database, timestamp: number): 
   return rows.map(({ agentId }) => agentId)
 }
 
-/** Returns the trades of rows. */
 export const toTrades = (rows: readonly SqlRow[] = []): Trade[] => (rows as TradeRow[]).map(toTrade)
 
-/** Returns the trade of a row. */
 export function toTrade(row: TradeRow): Trade {
   const { usdc_amount, token_amount, price_usdc, realized_pnl_usdc, exit_bps, rule_index, trigger_type } = row
   return {

@@ -19,7 +19,6 @@ type VaultBookAt = { vault: Address; hour: number; changedBlock: number; book: V
 const LAST_BOOKS = `SELECT vault, hour, changed_block, book FROM json_each(?1) CROSS JOIN vault_books ON vault = value
   AND hour = (SELECT max(hour) FROM vault_books WHERE vault = value)`
 
-/** Returns the book of a row. */
 export const toVaultBook = (row: object): VaultBookAt => {
   const { vault, hour, changed_block, book } = row as Omit<VaultBookAt, 'book'> & {
     changed_block: number
