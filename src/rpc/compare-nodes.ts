@@ -60,10 +60,6 @@ async function viewOf(endpoint: Endpoint, signal: AbortSignal): Promise<NodeView
 
 /** Returns the most frequent value, and of equally frequent ones the first. */
 function mostFrequent(values: readonly string[]): string | undefined {
-  const counts = new Map<string, number>()
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return [...counts].reduce<[string, number] | undefined>(
-    (best, each) => (best && best[1] >= each[1] ? best : each),
-    undefined,
-  )?.[0]
+  const groups = [...Map.groupBy(values, value => value).values()]
+  return groups.sort((one, other) => other.length - one.length)[0]?.[0]
 }

@@ -21,33 +21,7 @@ export type RpcResponse<Result = unknown> =
   | { result?: undefined; error: RpcError }
 
 /** One node and its observed state. */
-export type Endpoint = {
-  /** Its name in metrics. */
-  name: string
-  /** Sends one request. Throws when no valid response arrives before the signal is aborted. */
-  send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>>
-  /** Sends several requests in one HTTP request, or one by one if the node accepts no batches. Throws like `send`. */
-  sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]>
-  /** Epoch milliseconds until which the other nodes are preferred. */
-  restUntil: number
-  /** Epoch milliseconds until which the other nodes are preferred for requests with a state override. */
-  noOverridesUntil: number
-  /** Epoch milliseconds until which the node gets no requests, because it limits their rate. */
-  readonly throttledUntil: number
-  /** How often in a row the node failed. */
-  failures: number
-  /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
-  readonly acceptsBatches: boolean
-  /** The status with which a gateway refused the last request instead of the node; undefined if none did. */
-  readonly gatewayStatus: number | undefined
-  /** Whether the node may support eth_sendRawTransactionSync. */
-  supportsSyncSend: boolean
-  /**
-   * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets none
-   * (epoch milliseconds); see submit.ts.
-   */
-  sendBatches: { size: number; slow: number; pausedUntil: number }
-}
+export type Endpoint = ReturnType<typeof createEndpoint>
 
 /** About twice the size of the logs that the indexer reads at once. */
 const MAX_RESPONSE_BYTES = 16 * 1024 * 1024
@@ -79,7 +53,7 @@ export function createEndpoint(
   url: string,
   node: string,
   { isBackground = false, isOnly = false }: { isBackground?: boolean; isOnly?: boolean } = {},
-): Endpoint {
+) {
   let lastId = 0
   let batchesPausedUntil = 0
   let brokenBatches = 0
@@ -164,6 +138,7 @@ export function createEndpoint(
     return { error: { code: RESULT_TOO_LARGE, message: 'the result is too large' } }
   }
 
+  /** Sends one request. Throws when no valid response arrives before the signal is aborted. */
   async function send<Result>(request: RpcRequest<Result>, signal: AbortSignal): Promise<RpcResponse<Result>> {
     return exchange(
       envelope(request),
@@ -174,6 +149,7 @@ export function createEndpoint(
     )
   }
 
+  /** Sends several requests in one HTTP request, or one by one if the node accepts no batches. Throws like `send`. */
   async function sendBatch(requests: readonly RpcRequest[], signal: AbortSignal): Promise<RpcResponse[]> {
     if (!endpoint.acceptsBatches || requests.length <= 1) return sendOneByOne(requests, signal)
     return brokenBatches < MAX_BROKEN_BATCHES ? sendTogether(requests, signal) : sendSuspected(requests, signal)
@@ -224,23 +200,35 @@ export function createEndpoint(
     return responses
   }
 
-  const endpoint: Endpoint = {
+  const endpoint = {
+    /** Its name in metrics. */
     name: node,
     send,
     sendBatch,
+    /** Epoch milliseconds until which the other nodes are preferred. */
     restUntil: 0,
+    /** Epoch milliseconds until which the other nodes are preferred for requests with a state override. */
     noOverridesUntil: 0,
-    get throttledUntil() {
+    /** Epoch milliseconds until which the node gets no requests, because it limits their rate. */
+    get throttledUntil(): number {
       return throttledUntil
     },
+    /** How often in a row the node failed. */
     failures: 0,
-    get gatewayStatus() {
+    /** The status with which a gateway refused the last request instead of the node; undefined if none did. */
+    get gatewayStatus(): number | undefined {
       return gatewayStatus
     },
-    get acceptsBatches() {
+    /** Whether the node may accept several requests in one HTTP request. After a rejection it gets none for a while. */
+    get acceptsBatches(): boolean {
       return Date.now() >= batchesPausedUntil
     },
+    /** Whether the node may support eth_sendRawTransactionSync. */
     supportsSyncSend: true,
+    /**
+     * How many transactions the node gets in one batch, how many batches in a row were slow, and until when it gets
+     * none (epoch milliseconds); see submit.ts.
+     */
     sendBatches: { size: MIN_SEND_BATCH, slow: 0, pausedUntil: 0 },
   }
   return endpoint
