@@ -5,7 +5,6 @@ import {
   type TradeTotals,
 } from '@agent-trading-service/protocol/agent-statistics'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
-import type { Score } from '@agent-trading-service/protocol/leaderboard-formulas'
 import { type Period, periodStart } from '@agent-trading-service/protocol/leaderboard-period'
 import type { Address } from 'viem'
 import type { Block, Chain } from '../chain/configured-chain.ts'
@@ -18,26 +17,15 @@ import { selectRecordsOfAgent, toRecords } from './tables/track-records.ts'
 /** `capitalMode` is by default that of the agent's newest trade. */
 export type StatisticsQuery = { agentId: bigint; period: Period; capitalMode?: number | undefined }
 
-type AgentTotals = {
-  start: number
-  capitalMode: number
-  totals: TradeTotals
-  score: Score | undefined
-  /** How many rows the index read for it. */
-  rowsRead: number
-  asOf: Block
-  lagBlocks: number
-}
-
 /**
  * Reads what an agent's trades in the present period add up to, and its score of that period, as of the newest indexed
- * block. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * block. `rowsRead` counts those of the index. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
  */
 export async function readAgentTotals(
   { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },
   { agentId, period, capitalMode: requestedMode }: StatisticsQuery,
   head: Promise<Block>,
-): Promise<AgentTotals> {
+) {
   const {
     cursor,
     facts: { asOf, lagBlocks },
@@ -54,16 +42,19 @@ export async function readAgentTotals(
     ])
     const [tokens = [], days = [], closed = [], extremes = [], records, ...rows] = read.map(({ results }) => results)
     const scored = await scoreRecords(db, chain, toRecords(records), toPassRows(rows), { period, start, time })
+    const totals: TradeTotals = {
+      tokens: tokens.map(toTokenTotals),
+      days: days.map(({ day, realized }) => ({ day: Number(day), realized: BigInt(`${realized}`) })),
+      closed: toClosedTotals(closed[0] ?? {}, extremes),
+    }
     return {
-      ...{ start, capitalMode, lagBlocks },
-      totals: {
-        tokens: tokens.map(toTokenTotals),
-        days: days.map(({ day, realized }) => ({ day: Number(day), realized: BigInt(`${realized}`) })),
-        closed: toClosedTotals(closed[0] ?? {}, extremes),
-      },
+      start,
+      capitalMode,
+      totals,
       score: scored.find(input => input.capitalMode === capitalMode)?.score,
       rowsRead: rowsReadBy(read),
       asOf,
+      lagBlocks,
     }
   })
 }

@@ -51,28 +51,19 @@ export type LeaderboardQuery = {
 /** A standing, its rank, and how many agents its owner has. */
 export type RankedStanding = Standing & { rank: number; owner: Address; agentsOfOwner: number }
 
-type Leaderboard = {
-  start: number
-  standings: RankedStanding[]
-  next: LeaderboardCursor | undefined
-  asOf: Block
-  lagBlocks: number
-  /** How many records of agents the page took: all of them. */
-  recordsRead: number
-}
-
 /** How long a page's cursor is valid: the records of that time are kept for longer. */
 const CURSOR_SECONDS = 2 * HOUR_SECONDS
 
 /**
  * Reads a page of a leaderboard. All pages of one read show the results as of one block; undefined if the cursor is too
- * old for that. Throws HISTORY_UNAVAILABLE or CHAIN_UNREACHABLE.
+ * old for that. `recordsRead` counts the records of agents that the page took: all of them. Throws HISTORY_UNAVAILABLE
+ * or CHAIN_UNREACHABLE.
  */
 export async function readLeaderboard(
   { snapshots, chain, db }: { snapshots: SnapshotReader; chain: Chain; db: D1Database },
   query: LeaderboardQuery,
   head: Block,
-): Promise<Leaderboard | undefined> {
+) {
   const { period, at = Number(head.timestamp), limit, ordering } = query
   const start = query.cursor?.start ?? periodStart(period, at)
   const {
@@ -102,21 +93,22 @@ export async function readLeaderboard(
     db,
     page.map(({ agentId }) => agentId),
   )
+  const next: LeaderboardCursor | undefined = last && {
+    block,
+    time,
+    start,
+    value: orderings[ordering](last.figures),
+    agentId: last.agentId,
+    capitalMode: last.capitalMode,
+    rank: rank + page.length,
+  }
   return {
     start,
-    standings: page.flatMap((standing, index) => {
+    standings: page.flatMap((standing, index): RankedStanding[] => {
       const owner = owners.get(standing.agentId)
       return owner ? [{ ...standing, ...owner, rank: rank + index + 1 }] : []
     }),
-    next: last && {
-      block,
-      time,
-      start,
-      value: orderings[ordering](last.figures),
-      agentId: last.agentId,
-      capitalMode: last.capitalMode,
-      rank: rank + page.length,
-    },
+    next,
     asOf,
     lagBlocks,
     recordsRead,

@@ -34,11 +34,7 @@ export type EventFilter = { agentId?: number; vault?: Address; tokens?: readonly
 
 export function isSelected(
   { agentId, vault, tokens }: EventFilter,
-  event: {
-    agentId?: number | null | undefined
-    vault?: Address | null | undefined
-    token?: Address | null | undefined
-  },
+  event: { [name in 'agentId' | 'vault' | 'token']?: StreamEvent[name] | null },
 ): boolean {
   if (event.token) return tokens?.includes(event.token) ?? false
   if (agentId !== undefined) return event.agentId === agentId

@@ -1,7 +1,7 @@
 import { MULTIPLIER_UPDATED } from '@agent-trading-service/protocol/corporate-actions'
 import type { Trade } from '@agent-trading-service/protocol/trade-events'
 import type { Address, Hex } from 'viem'
-import { selectBranchHash } from '../history/tables/cursor.ts'
+import { type IndexCursor, selectBranchHash } from '../history/tables/cursor.ts'
 import {
   type ContractEvent,
   OWNER_EVENTS,
@@ -131,15 +131,7 @@ const IN_ORDER = 'ORDER BY block, log_index'
 const CURSOR = `SELECT scope, block, hash, timestamp, head, (SELECT max(id) FROM reorgs) AS reorg, ${END_OF_READ} AS end
   FROM cursor`
 
-type CursorWithReorg = {
-  scope: string
-  block: number
-  hash: Hex
-  timestamp: number
-  head: number
-  reorg: number | null
-  end: number
-}
+type CursorWithReorg = Omit<IndexCursor, 'final'> & { scope: string; reorg: number | null; end: number }
 
 /** A database without tables is an empty index. */
 function emptyIfNoTables(error: unknown): [] {
