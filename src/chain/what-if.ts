@@ -18,7 +18,7 @@ import { positionManager, priceOracle, tokenRegistry, tradeRouter } from './cont
 import { encodeCall } from './encode-and-decode-call.ts'
 import { movedPool, sqrtPriceAt } from './moved-pool.ts'
 import { decodePosition } from './positions.ts'
-import { decodeTerms, type IntentTerms, type TermsSubject, termsQuery } from './read-intent-terms.ts'
+import { decodeTerms, type IntentTerms, termsQuery } from './read-intent-terms.ts'
 import { attempt, type ContractCall, call, optional, readTree } from './read-tree.ts'
 import { decodeRisk, type Risk } from './risk-state.ts'
 
@@ -96,7 +96,6 @@ export async function runWhatIf(
     opened: intents.length,
   })
   const deadline = block.timestamp + VALIDITY_SECONDS
-  const subjects = intents.map(subjectOf)
   const reads = () => readerCall(chain, 'riskFigures', agentId)
   const { values } = await readTree(
     chain,
@@ -105,7 +104,7 @@ export async function runWhatIf(
       role: call(tradeRouter(chain), 'grantRole', [EXECUTOR_ROLE, routerAdmin]),
       prices: prices.length === 0 ? [] : [asAdmin(oracleAdmin, priceCalls(chain, oracleAdmin, prices))],
       intents: intents.map((intent, index) => ({
-        terms: readerCall(chain, 'intentTerms', termsQuery(agentId, subjects[index] ?? {})),
+        terms: readerCall(chain, 'intentTerms', termsQuery(agentId, intent)),
         // A refused intent keeps its nonce, so this one may have any from the first to its own place. Descending,
         // because an attempt that executes makes the next nonce valid.
         attempts: Array.from({ length: index + 1 }, (_, refused) => {
@@ -135,7 +134,7 @@ export async function runWhatIf(
     intents: await Promise.all(
       values.intents.map(async ({ terms: read, attempts }, index) => {
         const { terms: results } = readerValues('intentTerms', read)
-        const terms = await decodeTerms(chain, { block, results, agentId, subject: subjects[index] ?? {} })
+        const terms = await decodeTerms(chain, { block, results, agentId, subject: intents[index] ?? {} })
         const tried = attempts.find(({ revertData }) => decodeRevert(revertData)?.name !== 'InvalidNonce')
         return { terms, returned: tried?.value as bigint | undefined, revertData: tried?.revertData }
       }),
@@ -260,19 +259,6 @@ const priceCalls = (chain: TradingChain, admin: Address, prices: readonly WhatIf
 
 const asAdmin = (admin: Address, calls: ReturnType<typeof priceCalls>) =>
   call({ address: admin, abi: standInAbi }, 'aggregate3', [calls])
-
-const subjectOf = (intent: WhatIfIntent): TermsSubject => {
-  switch (intent.kind) {
-    case 'open':
-      return { token: intent.token, usdcAmount: intent.usdcAmount }
-    case 'add':
-      return { positionId: intent.positionId, usdcAmount: intent.usdcAmount }
-    case 'reduce':
-      return { positionId: intent.positionId, exitBps: intent.exitBps }
-    case 'exitLadder':
-      return { positionId: intent.positionId }
-  }
-}
 
 /** Returns the router's call of an intent, with no signature. */
 function intentCall(
