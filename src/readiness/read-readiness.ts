@@ -261,33 +261,25 @@ const lanesIn = ({
 function blockingProblems(config: Config, state: ReadinessState): string[] {
   const { report, registered, prices, executors, withoutRole, hasCapital, nodes } = state
   const { rpc, reader, contracts, paused } = report
+  const hasVaults = registered.vaults.length > 0
   return sentences([
-    [
-      reader.path === 'none',
+    reader.path === 'none' &&
       `no node serves quotes (${reader.problem}): deploy ServiceReader, or use a node with state overrides`,
-    ],
-    [nodes.some(({ isDisputed }) => isDisputed), 'the nodes have different chains, so what they return may be false'],
-    [config.trading === undefined, 'the trade router is not configured'],
-    [executors === undefined, 'no executor account is configured'],
-    [contracts.missing.length > 0, `contracts have no code: ${contracts.missing.join(', ')}`],
-    [state.isHalted, `the newest block is ${rpc.lagSeconds} seconds old`],
-    [executors !== undefined && !executors.some(canSend), `no executor account can send${reasonsOf(executors)}`],
-    [
-      executors?.some(({ gasPriceRatio = 0 }) => gasPriceRatio > 1) === true,
+    nodes.some(({ isDisputed }) => isDisputed) && 'the nodes have different chains, so what they return may be false',
+    config.trading === undefined && 'the trade router is not configured',
+    executors === undefined && 'no executor account is configured',
+    contracts.missing.length > 0 && `contracts have no code: ${contracts.missing.join(', ')}`,
+    state.isHalted && `the newest block is ${rpc.lagSeconds} seconds old`,
+    executors && !executors.some(canSend) && `no executor account can send${reasonsOf(executors)}`,
+    executors?.some(({ gasPriceRatio = 0 }) => gasPriceRatio > 1) &&
       'gas costs more than the highest price of GAS_PRICE_GWEI, so only reductions, exits and stops are sent',
-    ],
-    [paused.registry, 'the agent registry is paused'],
-    [
-      executors?.every(({ address }) => withoutRole.executors.includes(address)) === true,
+    paused.registry && 'the agent registry is paused',
+    executors?.every(({ address }) => withoutRole.executors.includes(address)) &&
       'no executor account has EXECUTOR_ROLE',
-    ],
-    [registered.vaults.length === 0, 'there is no vault'],
-    [registered.vaults.length > 0 && !hasCapital, 'no vault has idle USDC'],
-    [
-      registered.vaults.length > 0 && paused.vaults.length === registered.vaults.length,
-      'trading is paused in every vault',
-    ],
-    [prices.hasNone, 'no token has a fresh price'],
+    !hasVaults && 'there is no vault',
+    hasVaults && !hasCapital && 'no vault has idle USDC',
+    hasVaults && paused.vaults.length === registered.vaults.length && 'trading is paused in every vault',
+    prices.hasNone && 'no token has a fresh price',
   ])
 }
 
@@ -300,55 +292,50 @@ function partialProblems(
   const lanes = lanesIn({ executors, relayers, updaters, reporters, keeper })
   const roleless = Object.values(withoutRole).flat()
   const wrong = findings.filter(({ check, verdict }) => verdict === 'wrong' && check !== 'role')
+  const migrations = history.pendingMigrations ?? []
+  const cannotSend = (name: string, accounts: readonly LaneStatus[] | undefined) =>
+    accounts && !accounts.some(canSend) && `the ${name} cannot send${reasonsOf(accounts)}`
   return sentences([
-    ...wrong.map(({ sentence }): [boolean, string] => [true, sentence.replace(/\.$/, '')]),
-    ...rpc.nodes.flatMap(({ place, problem }): [boolean, string][] =>
-      problem === null ? [] : [[true, `node ${place} of RPC_URL ${problem}`]],
+    ...wrong.map(({ sentence }) => sentence.replace(/\.$/, '')),
+    ...rpc.nodes.map(({ place, problem }) => problem !== null && `node ${place} of RPC_URL ${problem}`),
+    rpc.clockSkewSeconds !== 0 && clockSentence(rpc.clockSkewSeconds),
+    ...lanes.map(({ address, foreignUse }) => foreignUse && foreignUseSentence(address, foreignUse)),
+    ...timelock.unannounced.map(
+      id =>
+        `the timelock has the operation ${id}, which ANNOUNCED_OPERATIONS does not name: cancel it unless you scheduled it`,
     ),
-    [rpc.clockSkewSeconds !== 0, clockSentence(rpc.clockSkewSeconds)],
-    ...lanes.flatMap(({ address, foreignUse }): [boolean, string][] =>
-      foreignUse ? [[true, foreignUseSentence(address, foreignUse)]] : [],
+    ...watched.map(
+      ({ name, address, transactions }) =>
+        transactions < MIN_WATCHED_TRANSACTIONS &&
+        `${name} ${address} has ether for ${transactions} transactions, expected ${MIN_WATCHED_TRANSACTIONS} or more`,
     ),
-    ...timelock.unannounced.map((id): [boolean, string] => [
-      true,
-      `the timelock has the operation ${id}, which ANNOUNCED_OPERATIONS does not name: cancel it unless you scheduled it`,
-    ]),
-    ...watched.map(({ name, address, transactions }): [boolean, string] => [
-      transactions < MIN_WATCHED_TRANSACTIONS,
-      `${name} ${address} has ether for ${transactions} transactions, expected ${MIN_WATCHED_TRANSACTIONS} or more`,
-    ]),
-    [reader.path === 'override', 'ServiceReader is not deployed, so each quote sends its code: 36 KiB'],
-    [roleless.length > 0, `accounts lack their role: ${roleless.join(', ')}`],
-    [vaults.withoutIdle.length > 0, `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`],
-    [events.failing, 'the event streams do not follow the index'],
-    [(history.lagSeconds ?? 0) > MAX_INDEX_LAG_SECONDS, `the index is ${history.lagSeconds} seconds behind`],
-    [relayers === undefined, 'the relayer is not configured'],
-    [relayers !== undefined && !relayers.some(canSend), `the relayer cannot send${reasonsOf(relayers)}`],
-    [updaters !== undefined && !updaters.some(canSend), `the updater cannot send${reasonsOf(updaters)}`],
-    [reporters !== undefined && !reporters.some(canSend), `the reporter cannot send${reasonsOf(reporters)}`],
-    [reporters !== undefined && !postsFeedback(config), 'the reporter has no reputation registry or no base URL'],
-    [keeper === undefined, 'no keeper is configured'],
-    [keeper !== undefined && !isCycling(keeper, block), 'the keeper does not evaluate the positions'],
-    [keeper !== undefined && !keeper.lanes.some(canSend), `the keeper cannot send${reasonsOf(keeper?.lanes)}`],
-    [history.cursor === null, 'there is no index yet'],
-    [
-      (history.pendingMigrations ?? []).length > 0,
-      `the database of the index lacks migrations: ${history.pendingMigrations?.join(', ')}`,
-    ],
-    [!facilitator.reachable, 'the facilitator does not respond'],
-    [facilitator.kind === 'unusable', 'registration fees are misconfigured and cannot be paid'],
-    [executors?.every(canSend) === false, `an executor account cannot send${reasonsOf(executors)}`],
-    [oracle.stale.length > 0, `prices are stale: ${oracle.stale.join(', ')}`],
-    ...restricted.map(({ vault, token, restriction }): [boolean, string] => [
-      true,
-      `${vaultSlug(vault)} cannot ${isDollar({ vault, token }) ? 'pay' : 'sell'} ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
-    ]),
-    [
-      oracle.unsettled.length > 0,
+    reader.path === 'override' && 'ServiceReader is not deployed, so each quote sends its code: 36 KiB',
+    roleless.length > 0 && `accounts lack their role: ${roleless.join(', ')}`,
+    vaults.withoutIdle.length > 0 && `vaults have no idle USDC: ${vaults.withoutIdle.join(', ')}`,
+    events.failing && 'the event streams do not follow the index',
+    (history.lagSeconds ?? 0) > MAX_INDEX_LAG_SECONDS && `the index is ${history.lagSeconds} seconds behind`,
+    relayers === undefined && 'the relayer is not configured',
+    cannotSend('relayer', relayers),
+    cannotSend('updater', updaters),
+    cannotSend('reporter', reporters),
+    reporters && !postsFeedback(config) && 'the reporter has no reputation registry or no base URL',
+    keeper === undefined && 'no keeper is configured',
+    keeper && !isCycling(keeper, block) && 'the keeper does not evaluate the positions',
+    cannotSend('keeper', keeper?.lanes),
+    history.cursor === null && 'there is no index yet',
+    migrations.length > 0 && `the database of the index lacks migrations: ${migrations.join(', ')}`,
+    !facilitator.reachable && 'the facilitator does not respond',
+    facilitator.kind === 'unusable' && 'registration fees are misconfigured and cannot be paid',
+    executors?.every(canSend) === false && `an executor account cannot send${reasonsOf(executors)}`,
+    oracle.stale.length > 0 && `prices are stale: ${oracle.stale.join(', ')}`,
+    ...restricted.map(
+      ({ vault, token, restriction }) =>
+        `${vaultSlug(vault)} cannot ${isDollar({ vault, token }) ? 'pay' : 'sell'} ${token.symbol}: ${restrictionText(restriction)}; only the issuer can lift that`,
+    ),
+    oracle.unsettled.length > 0 &&
       `prices are from before a corporate action, so nothing buys and no exit fires: ${oracle.unsettled.join(', ')}`,
-    ],
-    [paused.vaults.length > 0, 'trading is paused in a vault'],
-    [config.problems.length > 0, `variables are invalid: ${config.problems.join(', ')}`],
+    paused.vaults.length > 0 && 'trading is paused in a vault',
+    config.problems.length > 0 && `variables are invalid: ${config.problems.join(', ')}`,
   ])
 }
 
@@ -360,7 +347,8 @@ function foreignUseSentence(address: Address, { nonce, since, hash, to }: Foreig
   return `others have used the key of ${address} since ${new Date(since).toISOString()}, at last for ${transaction}: is a second copy of the service running?`
 }
 
-const sentences = (conditions: [boolean, string][]) => conditions.flatMap(([isTrue, text]) => (isTrue ? [text] : []))
+const sentences = (problems: readonly (string | false | null | undefined)[]): string[] =>
+  problems.filter(problem => typeof problem === 'string')
 
 const lanesOf = async (executor: (() => Context['executor']) | undefined) => executor?.().status()
 
