@@ -1,7 +1,6 @@
 import { restrictionText } from '@agent-trading-service/protocol/token-restriction'
 import { vaultSlug } from '@agent-trading-service/protocol/vault-slug'
 import { type Address, hexToBigInt } from 'viem'
-import { accountsWithoutRole, roleCalls } from '../chain/accounts-without-role.ts'
 import { checkReader } from '../chain/call-service-reader.ts'
 import type { Block, Chain } from '../chain/configured-chain.ts'
 import { contractsWithoutCode } from '../chain/contracts-without-code.ts'
@@ -10,7 +9,6 @@ import { getRegistrationTerms } from '../chain/read-registration-terms.ts'
 import { readTree } from '../chain/read-tree.ts'
 import { readVaultsAndTokens } from '../chain/read-vaults-and-tokens.ts'
 import { isDollar, readRestrictedTokens } from '../chain/token-restrictions.ts'
-import { capitalModeCalls, vaultsWithSimulatedCapital } from '../chain/vaults-with-simulated-capital.ts'
 import { ageSeconds, clockSkewSeconds } from '../clock.ts'
 import { allNamed } from '../concurrency.ts'
 import type { Config } from '../config/config.ts'
@@ -33,7 +31,14 @@ import { presentRestriction } from '../resources/token.ts'
 import { compareNodes, silenceOf } from '../rpc/compare-nodes.ts'
 import { blockRequest } from '../rpc/requests.ts'
 import { findDeploymentFaults } from './find-deployment-faults.ts'
-import { toWatchedAccounts, watchedAccountCalls } from './watched-accounts.ts'
+import {
+  accountsWithoutRole,
+  capitalModeCalls,
+  roleCalls,
+  toWatchedAccounts,
+  vaultsWithSimulatedCapital,
+  watchedAccountCalls,
+} from './readiness-calls.ts'
 
 /** A lane whose oldest transaction has been pending for longer gets nothing included. */
 const MAX_PENDING_SECONDS = 60
