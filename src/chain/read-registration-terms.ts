@@ -3,9 +3,9 @@ import { type Domain, domainAbi, toDomain } from '@agent-trading-service/protoco
 import { type Address, erc20Abi, erc721Abi, type Hex, zeroAddress } from 'viem'
 import { agentRegistryAbi } from '../../contracts-abi/agent-registry.ts'
 import { foundAgent } from './agent-record.ts'
-import { type Agent, decodeAgent } from './agents.ts'
+import { decodeAgent } from './agents.ts'
 import { callReader } from './call-service-reader.ts'
-import type { Block, Chain } from './configured-chain.ts'
+import type { Chain } from './configured-chain.ts'
 import {
   agentRegistry,
   allocationManager,
@@ -89,11 +89,8 @@ export async function getRegistrationTerms(
   return { block, terms, prospects }
 }
 
-/** What an ERC-8004 identity link must match. `ownerNonce` is the next nonce of the agent's owner. */
-type LinkTerms = { agent: Agent; domain: Domain; ownerNonce: bigint; identityRegistry: Address }
-
-/** Reads the terms of an identity link. Throws AGENT_NOT_FOUND. */
-export async function getLinkTerms(chain: Chain, agentId: bigint): Promise<{ block: Block; terms: LinkTerms }> {
+/** Reads what an ERC-8004 identity link must match, and the owner's next nonce. Throws AGENT_NOT_FOUND. */
+export async function getLinkTerms(chain: Chain, agentId: bigint) {
   const { block, values } = await callReader(chain, 'linkTerms', agentId)
   const { domain, ownerNonce, identityRegistry } = values
   const agent = foundAgent(decodeAgent(values.agent), agentId)

@@ -4,7 +4,7 @@ import { priceOracleAbi } from '../../contracts-abi/price-oracle.ts'
 import { ageSeconds, MAX_REPORT_LEAD_SECONDS, nowAt } from '../clock.ts'
 import { RefusedByNode, unreachable } from '../rpc/node-errors.ts'
 import { readRequest, type StateOverride } from '../rpc/requests.ts'
-import { NO_PRICES, type PriceSource, toPriceSource } from './carried-prices.ts'
+import { NO_PRICES, toPriceSource } from './carried-prices.ts'
 import type { Block, Chain } from './configured-chain.ts'
 import {
   type ArgsOf,
@@ -229,12 +229,11 @@ function sourceCalls(chain: Chain) {
   }))
 }
 
-function remember({ memory }: Chain, sources: readonly { token: Address; source: OracleSource | undefined }[]) {
+function remember({ memory }: Chain, sources: ValuesOf<ReturnType<typeof sourceCalls>>) {
   if (sources.length === 0) return
   const byToken = new Map(sources.map(({ token, source }) => [token, toPriceSource(source)]))
   memory.priceSources = { readAt: Date.now(), byToken }
 }
-type OracleSource = Omit<PriceSource, 'kind'> & { kind: number }
 
 const FAILED: CallResult = { success: false, data: '0x' }
 

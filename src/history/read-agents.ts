@@ -10,19 +10,13 @@ type AgentFilter = { vault?: Address | undefined; track?: number | undefined; st
 /** Selects a page of agents, newest first. `below` is an exclusive upper bound of the id. */
 export type AgentQuery = AgentFilter & { limit: number; below?: bigint | undefined }
 
-/** Ids of agents that may belong to a page, newest first. If there may be more below them, `end` is the last id. */
-type AgentCandidates = AgentIds & { end: bigint | undefined }
 export type AgentIds = { ids: bigint[] } & SnapshotFacts
 
 /**
- * Reads the ids of the agents that may belong to a page at `asOf`: a page and one agent more. Throws
- * HISTORY_UNAVAILABLE.
+ * Reads the ids of the agents that may belong to a page at `asOf`, newest first: a page and one agent more. If there
+ * may be more below them, `end` is the last id. Throws HISTORY_UNAVAILABLE.
  */
-export async function readAgentCandidates(
-  snapshots: SnapshotReader,
-  query: AgentQuery,
-  head: Promise<Block>,
-): Promise<AgentCandidates> {
+export async function readAgentCandidates(snapshots: SnapshotReader, query: AgentQuery, head: Promise<Block>) {
   const { below, limit } = query
   const canBind = below === undefined || below <= Number.MAX_SAFE_INTEGER
   const snapshot = await snapshots.readSnapshot(head, db => [
@@ -125,19 +119,15 @@ export const readHadAgentBefore = async (db: D1Database, owner: Address, time: n
 export const idsIn = ({ results }: Snapshot, statement = 0): bigint[] =>
   ((results[statement] ?? []) as { agent_id: number }[]).map(({ agent_id }) => BigInt(agent_id))
 
-/** A vault's agents by status, and what their open positions with real capital cost in USDC base units. */
-type VaultAgentSummary = { byStatus: Map<number, number>; used: bigint } & SnapshotFacts
-
 const COUNT_BY_STATUS = 'SELECT status, agents FROM vault_agents WHERE vault = ?1'
 /** As digits, because numbers in results have only 53 bits. */
 const USED = 'SELECT CAST(used AS TEXT) AS used FROM vault_use WHERE vault = ?1'
 
-/** Reads the agents of a vault. Throws HISTORY_UNAVAILABLE. */
-export async function readVaultAgentSummary(
-  snapshots: SnapshotReader,
-  vault: Address,
-  head: Block,
-): Promise<VaultAgentSummary> {
+/**
+ * Reads how many agents a vault has by status, and what their open positions with real capital cost in USDC base units.
+ * Throws HISTORY_UNAVAILABLE.
+ */
+export async function readVaultAgentSummary(snapshots: SnapshotReader, vault: Address, head: Block) {
   const { results, facts } = await snapshots.readSnapshot(head, db =>
     [COUNT_BY_STATUS, USED].map(sql => db.prepare(sql).bind(vault)),
   )

@@ -6,12 +6,6 @@ import { onOneBranch } from './read-snapshot.ts'
  */
 export type TimeRange = { from: number; to: number; intervalSeconds: number }
 
-/**
- * The points of a range, oldest first, and the one at the end of the interval before it. The last point is at `block`
- * if that is in the range; `asOf` is earlier if the index is behind.
- */
-type TimeSeries<Point> = { points: Point[]; opening: Point | undefined; asOf: Block; lagBlocks: number }
-
 export const intervalCount = ({ from, to, intervalSeconds }: TimeRange): number =>
   Math.floor(to / intervalSeconds) - Math.floor(from / intervalSeconds) + 1
 
@@ -30,13 +24,17 @@ export function endsOf(range: TimeRange): number[] {
 /** The point at `block`, from the chain's own figures, and the block and time up to which the index has everything. */
 type NewestPoint<Point> = { point: Point; block: Block; indexed: Block; reached: number; lagBlocks: number }
 
-/** Reads the points at the ends of a range's intervals, and adds the newest one. Throws HISTORY_UNAVAILABLE. */
+/**
+ * Reads the points at the ends of a range's intervals, oldest first, and the one at the end of the interval before it.
+ * The last point is the newest one if its block is in the range; `asOf` is earlier than that if the index is behind.
+ * Throws HISTORY_UNAVAILABLE.
+ */
 export async function readTimeSeries<Point extends { timestamp: bigint }>(
   db: D1Database,
   range: TimeRange,
   { point, block, indexed, reached, lagBlocks }: NewestPoint<Point>,
   readPoints: (times: readonly number[]) => Promise<Point[]>,
-): Promise<TimeSeries<Point>> {
+) {
   const now = Number(block.timestamp)
   const ends = endsOf(range).filter(end => end < now && end < reached)
   const before = endOf(range, range.from) - range.intervalSeconds

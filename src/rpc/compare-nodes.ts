@@ -2,9 +2,6 @@ import type { Endpoint, RpcResponse } from './endpoint-client.ts'
 import { blockRequest, chainIdRequest, type Head, type NodeBlock, toHeader } from './requests.ts'
 import type { RpcTransport } from './transport.ts'
 
-/** A node, its place in the configuration from 1 on, and what is wrong with it. */
-type NodeVerdict = { node: string; place: number; problem: string | undefined; isDisputed: boolean }
-
 const TIMEOUT_MS = 2_000
 
 /** `finalNumber` is that of the first block for a node that names no finalized one. */
@@ -13,12 +10,10 @@ type NodeView = { endpoint: Endpoint; chainId: number; head: Head; finalNumber: 
 /**
  * Compares the nodes with each other: their chain, how far each is, and the block at a height that is final for all. A
  * node whose final block differs from that of most, or of the first one, is disputed: one of them serves another chain.
- * Returns nothing for a single node, which has nothing to be compared with.
+ * Returns the place of each node in the configuration from 1 on, and what is wrong with it; nothing for a single node,
+ * which has nothing to be compared with.
  */
-export async function compareNodes(
-  { endpoints, heads, abortAfter }: RpcTransport,
-  chainId: number,
-): Promise<NodeVerdict[]> {
+export async function compareNodes({ endpoints, heads, abortAfter }: RpcTransport, chainId: number) {
   if (endpoints.length < 2) return []
   const ask = <Result>(work: (signal: AbortSignal) => Promise<Result>) =>
     abortAfter(TIMEOUT_MS, ({ signal }) => work(signal)).catch(() => undefined)
