@@ -120,7 +120,7 @@ export class EventStreamsObject extends DurableObject<Env> {
     return {
       events,
       through: { seq: through, id: this.#eventLog.idAt(through) ?? this.#eventLog.newest().id },
-      hasGap: filter !== undefined && this.#eventLog.hasGap(filter, after),
+      hasGap: filter !== undefined && this.#eventLog.gapAfter(filter, after) !== undefined,
     }
   }
 

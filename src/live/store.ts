@@ -140,6 +140,9 @@ const DELETE_OLD_PRICES = `DELETE FROM ${PRICES} AND seq <= (SELECT seq FROM ${P
 const NEWEST_BEYOND = `SELECT seq FROM entry INDEXED BY entry_agent WHERE agent IS ?1 AND type = ?2
   ORDER BY seq DESC LIMIT 1 OFFSET ?3`
 
+const INSERT = `INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, token, data, logged_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
 type SqlRow = Record<string, SqlStorageValue>
 
 /** A row of the log. A client that sends its id has everything up to it. */
@@ -190,21 +193,8 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
     const seq = (newest?.seq ?? 0) + 1
     const json = JSON.stringify(data)
     const loggedAt = Date.now()
-    sql.exec(
-      `INSERT INTO entry (seq, block, place, branch, id, type, agent, vault, token, data, logged_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      seq,
-      at.block,
-      at.index,
-      at.branch,
-      id,
-      type,
-      agentId ?? null,
-      vault ?? null,
-      token ?? null,
-      json,
-      loggedAt,
-    )
+    const subject = [agentId ?? null, vault ?? null, token ?? null]
+    sql.exec(INSERT, seq, at.block, at.index, at.branch, id, type, ...subject, json, loggedAt)
     if (vault !== undefined) addToPage(vault, Math.floor(seq / ROWS_PER_PAGE))
     newest = { seq, id }
     if (seq % retention.interval === 0) deleteOldRows(loggedAt - retention.minAgeMs)
@@ -257,7 +247,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
   }
 
   /** Returns the first row at or after a position, by bisection. */
-  function firstFrom(at: EventPosition): (EventPosition & { seq: number; id: string }) | undefined {
+  function firstFrom(at: EventPosition): LogCursor | undefined {
     let [low, high] = [0, newest?.seq ?? 0]
     let found: SqlRow | undefined
     while (low <= high) {
@@ -270,7 +260,7 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
         high = middle - 1
       }
     }
-    return found && { ...toPosition(found), seq: found.seq as number, id: found.id as string }
+    return found && { seq: found.seq as number, id: found.id as string }
   }
 
   /** Returns the branch that an id is of: without a number, the one that reached the block first. */
@@ -403,9 +393,6 @@ export function openEventLog(sql: SqlStorage, retention: Retention = RETENTION) 
 
     gapAfter,
 
-    /** Returns whether events of a filter after a row were deleted. */
-    hasGap: (filter: EventFilter, after: number): boolean => gapAfter(filter, after) !== undefined,
-
     /**
      * Returns the row of a cursor, or where it was if the row was deleted; undefined if the cursor belongs to a log
      * that was lost or restored to an older state.
@@ -452,17 +439,9 @@ const toLoggedEvent = (row: SqlRow): LoggedEvent => ({
   loggedAt: row.logged_at as number,
 })
 
-const toPosition = ({ block, place, branch }: SqlRow): EventPosition => ({
-  block: block as number,
-  index: place as number,
-  branch: branch as number,
-})
-
 /** Compares the place of a row with a position: below 0 if the row is before it. */
-function comparePositions(row: SqlRow, at: EventPosition): number {
-  const { block, index, branch } = toPosition(row)
-  return branch - at.branch || block - at.block || index - at.index
-}
+const comparePositions = ({ branch, block, place }: SqlRow, at: EventPosition): number =>
+  Number(branch) - at.branch || Number(block) - at.block || Number(place) - at.index
 
 const toWithdrawnEvent = (row: SqlRow): WithdrawnEvent => ({
   id: row.id as string,

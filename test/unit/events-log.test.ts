@@ -505,8 +505,8 @@ it('rows of other agents push out none of an agent: its stream resumes from each
       expect(idsAfter(opened, first)).toBe('unknown')
       expect(idsAfter(opened, '398-0', { agentId: 8 })).toEqual(['399-0'])
       expect(opened.page({}, 0, 1_000).events.length).toBeLessThan(20)
-      expect(opened.hasGap(own, 0)).toBe(false)
-      expect(opened.hasGap({}, 0)).toBe(true)
+      expect(opened.gapAfter(own, 0)).toBeUndefined()
+      expect(opened.gapAfter({}, 0)).toBeDefined()
     }
   }, SMALL))
 

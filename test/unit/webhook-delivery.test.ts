@@ -280,7 +280,7 @@ describe('a webhook', () => {
         trade(log, 150)
         days(151, 250)
         vi.useRealTimers()
-        expect(log.hasGap({ agentId: AGENT }, 1)).toBe(true)
+        expect(log.gapAfter({ agentId: AGENT }, 1)).toBeDefined()
         await notify()
         expect(received).toEqual(['101-0', '150-0'])
       },
