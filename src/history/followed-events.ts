@@ -171,18 +171,15 @@ function decodeFollowedEvent(
   log: NodeLog,
   timestamp: number,
 ): ContractEvent | undefined {
-  const contract = contractAt(chain, named, getAddress(log.address))
-  return contract && decodeAs(followedEvents[contract], log, timestamp)
-}
-
-function decodeAs(abi: Abi, log: NodeLog, timestamp: number): ContractEvent | undefined {
-  const decoded = tryDecode(abi, log)
+  const address = getAddress(log.address)
+  const contract = contractAt(chain, named, address)
+  const decoded = contract && tryDecode(followedEvents[contract], log)
   if (decoded === undefined) return undefined
   const { name, args } = decoded
   return {
     block: Number(log.blockNumber),
     logIndex: Number(log.logIndex),
-    contract: getAddress(log.address),
+    contract: address,
     name,
     agentId: typeof args.agentId === 'string' ? Number(args.agentId) : null,
     args,

@@ -182,8 +182,7 @@ export function createIndexer(
   async function restart(): Promise<void> {
     // In order, because a step would write after the cursor is gone.
     await inOrder(async () => {
-      const { follower } = await start()
-      await follower.restart()
+      await (await start()).follower.restart()
       lastStep = undefined
     })
   }

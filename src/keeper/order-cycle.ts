@@ -143,12 +143,11 @@ export function createOrderCycle({ chain, executor, budgets, book, respectSessio
     const cheap = (['raise', 'record'] as const).flatMap(step =>
       batchesOf(of(step), MAX_CHEAP_BATCH).map(orders => batchOf(step)(orders)),
     )
-    const outcomes = [
+    return [
       ...executing.flatMap(({ orders, prices }) => (orders.length > 0 ? [batchOf('execute')(orders, prices)] : [])),
       ...cheap,
       ...batchesOf(dueToEnd(at), MAX_CHEAP_BATCH).map(orders => batchOf('end')(orders, NO_PRICES)),
     ]
-    return outcomes
   }
 
   /**
