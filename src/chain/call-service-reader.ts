@@ -169,7 +169,7 @@ async function read<Value extends { block: Block }>(
       deployedReaders.delete(key)
     }
   }
-  const request = readRequest({ to: OVERRIDDEN, data }, 'latest', readerOverride)
+  const request = readRequest({ to: OVERRIDDEN, data }, { override: readerOverride })
   return { ...(await readCurrent(chain, request, decode)), path: 'override' }
 }
 

@@ -81,7 +81,9 @@ async function findRevertData(
   { blockNumber }: NodeReceipt,
 ): Promise<Hex | undefined> {
   const call = to === null ? { from, data: input } : { from, to, data: input }
-  const replay = await rpc.call(aboutStrangers(callRequest(call, BigInt(blockNumber) - 1n))).catch(() => undefined)
+  const replay = await rpc
+    .call(aboutStrangers(callRequest(call, { block: BigInt(blockNumber) - 1n })))
+    .catch(() => undefined)
   return replay?.error?.data ?? (await traceRevertData(rpc, hash))
 }
 

@@ -178,7 +178,7 @@ async function readTreeAt<const Tree extends CallTree>(
     !isUntrusted || (chain.memory.hostileContracts.get(address) ?? 0) <= Date.now()
   const kept = calls.filter(isKept)
   const { from: to = contracts.Multicall3, override } = simulation ?? {}
-  const request = readRequest({ to, data: encodeBatch(kept) }, at?.number, override, time)
+  const request = readRequest({ to, data: encodeBatch(kept) }, { block: at?.number, override, time })
   const reading = readCurrent(at ? { ...chain, minBlock: undefined } : chain, request, returned => {
     const returnedResults = parseResults(returned, kept.length).values()
     const results = calls.map(each => (isKept(each) ? returnedResults.next().value : FAILED) ?? FAILED).values()

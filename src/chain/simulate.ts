@@ -1,7 +1,7 @@
 import type { Address, Hex } from 'viem'
 import { timeIfOld } from '../clock.ts'
 import { callOnState } from '../rpc/call-on-state.ts'
-import { simulationRequest } from '../rpc/requests.ts'
+import { callRequest } from '../rpc/requests.ts'
 import type { Block, Chain } from './configured-chain.ts'
 
 /**
@@ -16,6 +16,6 @@ export async function simulate(
   block: Block,
 ): Promise<{ data: Hex | undefined } | undefined> {
   const state = { block: block.number, time: timeIfOld(block, { makesBlocksOnDemand }) }
-  const { error } = await callOnState(rpc.call, state, at => simulationRequest({ from: account, to, data }, at))
+  const { error } = await callOnState(rpc.call, state, at => callRequest({ from: account, to, data }, at))
   return error && { data: error.data }
 }

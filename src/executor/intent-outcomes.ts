@@ -153,7 +153,7 @@ async function replayRevert(
   const call = callOf(attempt.raw)
   const parameters = { from: address, to: call.to, data: call.data, gas: numberToHex(attempt.gas) }
   for (const block of [blockNumber - 1, blockNumber]) {
-    const response = await rpc.call(callRequest(parameters, block)).catch(ignoreUnreachable)
+    const response = await rpc.call(callRequest(parameters, { block })).catch(ignoreUnreachable)
     if (response?.error?.data !== undefined) return response.error.data
   }
   return traceRevertData(rpc, attempt.hash)

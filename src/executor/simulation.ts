@@ -3,7 +3,7 @@ import type { TransactionFees } from '../chain/transaction-fees.ts'
 import { createRequestBatcher } from '../rpc/batcher.ts'
 import { callOnState } from '../rpc/call-on-state.ts'
 import { isCallFailure, isUnfunded, isUnreachable, type RpcError, redact } from '../rpc/node-errors.ts'
-import { type CallState, estimateGasRequest, type RpcRequest, simulationRequest } from '../rpc/requests.ts'
+import { type CallState, callRequest, estimateGasRequest, type RpcRequest } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
 import { TYPICAL_GAS } from './gas-budgets.ts'
 import { createL1Gas, type L1Gas } from './l1-gas.ts'
@@ -136,7 +136,7 @@ export function createSimulator(
   /** Runs a call with fees, which make the node check the balance too. Returns its error, or undefined if it passes. */
   async function errorOfCall({ call, fees, state }: Planned, gas: number): Promise<RpcError | undefined> {
     const transaction = { from, to: call.to, data: call.data, ...toHex(fees), gas: numberToHex(gas) }
-    const { error } = await simulateAt(state, at => simulationRequest(transaction, at))
+    const { error } = await simulateAt(state, at => callRequest(transaction, at))
     return error
   }
 

@@ -8,7 +8,6 @@ import {
   type LogFilter,
   logsRequest,
   type NodeLog,
-  newLogsRequest,
   type RpcRequest,
 } from '../rpc/requests.ts'
 import type { RpcTransport } from '../rpc/transport.ts'
@@ -51,7 +50,9 @@ export function createNewEventsReader(rpc: RpcTransport) {
     }: { known: { number: number; hash: Hex } | undefined; filters: readonly LogFilter[]; needsEvents: boolean },
   ): Promise<NewEvents | 'nothing' | 'unusable'> {
     // In a batch, because the refusal of a single request would count as a failure of its node.
-    const [{ result, error }] = await rpc.batch([newLogsRequest(union(filters), known?.number ?? block)])
+    const [{ result, error }] = await rpc.batch([
+      logsRequest(union(filters), { fromBlock: known?.number ?? block, toBlock: 'latest' }),
+    ])
     refusals = isRefusedForNow(error) ? refusals + 1 : 0
     if (refusals > 0 && refusals < MAX_REFUSALS) return 'nothing'
     if (result === undefined || mayBeTruncated(result.length)) return 'unusable'

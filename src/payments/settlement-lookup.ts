@@ -88,7 +88,7 @@ async function readAuthorizationState(
 ): Promise<boolean> {
   const functionName = 'authorizationState'
   const call = encodeFunctionData({ abi: authorizationAbi, functionName, args: [payer, nonce] })
-  const data = await rpc.read(readRequest({ to: asset, data: call }, block))
+  const data = await rpc.read(readRequest({ to: asset, data: call }, { block }))
   return decodeFunctionResult({ abi: authorizationAbi, functionName, data })
 }
 

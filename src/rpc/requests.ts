@@ -244,18 +244,10 @@ export const blockReceiptsRequest = (
 /** Requests the logs of an inclusive range of blocks. */
 export const logsRequest = (
   filter: Partial<LogFilter>,
-  { fromBlock, toBlock }: { fromBlock: number | bigint; toBlock: number | bigint },
+  { fromBlock, toBlock }: { fromBlock: number | bigint; toBlock: number | bigint | 'latest' },
 ): RpcRequest<NodeLog[]> => ({
   method: 'eth_getLogs',
-  params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: numberToHex(toBlock) }],
-  isResult: listOf(isLog),
-  isSplit: true,
-})
-
-/** Requests the logs from a block on, up to the newest one of the node. */
-export const newLogsRequest = (filter: LogFilter, fromBlock: number): RpcRequest<NodeLog[]> => ({
-  method: 'eth_getLogs',
-  params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: 'latest' }],
+  params: [{ ...filter, fromBlock: numberToHex(fromBlock), toBlock: toTag(toBlock) }],
   isResult: listOf(isLog),
   isSplit: true,
 })
@@ -270,38 +262,31 @@ export const blockLogsRequest = (filter: LogFilter, blockHash: Hex): RpcRequest<
   isResult: listOf((value): value is NodeLog => isLog(value) && isSame(value.blockHash, blockHash)),
 })
 
-/** The state on which a call runs. `time` (Unix seconds) replaces the block's, if the node supports that. */
-export type CallState = { block?: BlockTag | undefined; time?: bigint | undefined }
-
-const stateOf = ({ block = 'latest', time }: CallState) =>
-  time === undefined ? [toTag(block)] : [toTag(block), {}, { time: numberToHex(time) }]
-
-/** Requests the return data of a call on a state, to simulate a transaction. */
-export const simulationRequest = (call: CallParameters, state: CallState): RpcRequest<Hex> => ({
-  method: 'eth_call',
-  params: [call, ...stateOf(state)],
-  isResult: isData,
-})
-
 /** What replaces an account's code, or some words of its storage, during a call. */
 export type StateOverride = Record<Address, { code?: Hex; stateDiff?: Record<Hex, Hex> }>
 
-/** Requests the return data of a call. `override` changes accounts during the call. */
-export const callRequest = (
-  call: CallParameters,
-  block: BlockTag = 'latest',
-  override?: StateOverride,
-  time?: bigint,
-): RpcRequest<Hex> => ({
+/**
+ * The state on which a call runs. `time` (Unix seconds) replaces the block's, if the node supports that, and `override`
+ * changes accounts during the call.
+ */
+export type CallState = {
+  block?: BlockTag | undefined
+  time?: bigint | undefined
+  override?: StateOverride | undefined
+}
+
+const stateOf = ({ block = 'latest', time, override }: CallState) => [
+  toTag(block),
+  ...(override || time !== undefined ? [override ?? {}] : []),
+  ...(time === undefined ? [] : [{ time: numberToHex(time) }]),
+]
+
+/** Requests the return data of a call, such as a transaction that is simulated. */
+export const callRequest = (call: CallParameters, state: CallState = {}): RpcRequest<Hex> => ({
   method: 'eth_call',
-  params: [
-    call,
-    toTag(block),
-    ...(override || time ? [override ?? {}] : []),
-    ...(time ? [{ time: numberToHex(time) }] : []),
-  ],
+  params: [call, ...stateOf(state)],
   isResult: isData,
-  ...(override && { hasOverride: true }),
+  ...(state.override && { hasOverride: true }),
 })
 
 /** Requests the return data of a call that returns data on every healthy node. */

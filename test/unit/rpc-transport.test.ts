@@ -465,7 +465,7 @@ describe('a call', () => {
       const node = await startNode(
         error(-32602, `BlockOutOfRangeError: block height is 8 but requested was ${lacking}`),
       )
-      const request = callRequest({ data: '0x' }, block)
+      const request = callRequest({ data: '0x' }, { block })
       await expect(createTransport(urlsOf(node)).call(request)).rejects.toMatchObject({ status: 502 })
       expect(node.requests).toHaveLength(count)
     },
@@ -477,7 +477,7 @@ describe('a call', () => {
   ])('a %s of a block that the first node lacks goes to the next one at once', async (_, send) => {
     const [first, second] = [await startNode(error(-32000, 'header not found')), await startNode(result('0x01'))]
     stopClock()
-    expect(await send(createTransport(urlsOf(first, second)), callRequest({ data: '0x' }, 9n))).toBe('0x01')
+    expect(await send(createTransport(urlsOf(first, second)), callRequest({ data: '0x' }, { block: 9n }))).toBe('0x01')
     expect(first.requests).toHaveLength(1)
   })
 
@@ -495,7 +495,9 @@ describe('a call', () => {
     const node = await startNode((calls, isBatch) =>
       (++requests < 3 ? error(-32_000, message) : result('0x01'))(calls, isBatch),
     )
-    expect(await createTransport(urlsOf(node)).call(callRequest({ data: '0x' }, 9n))).toEqual({ result: '0x01' })
+    expect(await createTransport(urlsOf(node)).call(callRequest({ data: '0x' }, { block: 9n }))).toEqual({
+      result: '0x01',
+    })
   })
 })
 
