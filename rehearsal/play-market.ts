@@ -47,7 +47,10 @@ export type EmbeddedMarket = {
   stop(): Promise<void>
 }
 
-/** `prices` are US dollars by symbol, `posted` the same with 8 decimals by token; `head` is the block of the last step. */
+/**
+ * `prices` are US dollars by symbol, `posted` the same with 8 decimals by token, and `head` is the block of the last
+ * step.
+ */
 type Now = {
   step: number
   time: number

@@ -43,6 +43,8 @@ type ChainMemory = {
   orderBookDomain?: Domain
   /** Whether the contracts have capital modes: a router that consults a trade policy has them. */
   hasCapitalModes?: boolean
+  /** Whether the registry of tokens knows their multipliers: then nobody asks the tokens too. */
+  registryHasMultipliers?: boolean
   /** A guess: the registries only grow. */
   registryEntries?: { vaults: Address[]; tokens: Address[] }
   /** The last calls of the registries (`registryCalls`): hundreds, of which most return what they did before. */

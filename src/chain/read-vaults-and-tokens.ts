@@ -114,12 +114,10 @@ export async function readPrices(chain: Chain): ReturnType<typeof readVaultsAndT
 /** The calls that read how many tokens there are, and the price and the multiplier of the known ones. */
 const priceCalls = (chain: Chain, tokens: readonly TokenValues[]) => ({
   tokenCount: optional(call(tokenRegistry(chain), 'tokenCount', [])),
-  tokens: tokens.map(({ address, facts }) => {
-    const { registered, ...own } = multiplierCalls(chain, address)
-    // The token's own word counts only where the registry has none.
-    const multiplier = facts.registered === undefined ? own : { registered }
-    return { round: optional(call(priceOracle(chain), 'latestRoundData', [address])), ...multiplier }
-  }),
+  tokens: tokens.map(({ address }) => ({
+    round: optional(call(priceOracle(chain), 'latestRoundData', [address])),
+    ...multiplierCalls(chain, address),
+  })),
 })
 
 const haveSameEntries = (a: RegistryEntries, b: RegistryEntries) =>
@@ -174,6 +172,7 @@ async function readRegistries(chain: Chain, expected: RegistryEntries) {
     decimals: token.decimals ?? decimals.get(token.address),
     source: sourceOf(chain, token.address),
   }))
+  memory.registryHasMultipliers ||= tokens.some(({ facts }) => facts.registered !== undefined)
   const known: RegistryValues = { ...values, tokens }
   memory.settings = { readAt: Date.now(), values: known, priceCalls: priceCalls(chain, tokens) }
   return { block, entries, registered: toVaultsAndTokens(block, known) }

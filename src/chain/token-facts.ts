@@ -40,8 +40,10 @@ export type TokenFacts = TokenDescription & TokenMultiplier
  */
 export const multiplierCalls = (chain: Chain, token: Address) => ({
   registered: optional(call(tokenRegistry(chain), 'multiplierOf', [token])),
-  own: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'uiMultiplier', []))),
-  ownEffectiveAt: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'effectiveAt', []))),
+  ...(!chain.memory.registryHasMultipliers && {
+    own: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'uiMultiplier', []))),
+    ownEffectiveAt: untrusted(optional(call({ address: token, abi: multiplierAbi }, 'effectiveAt', []))),
+  }),
 })
 
 type MultiplierValues = {
