@@ -1,5 +1,5 @@
 import { isTicker } from '@agent-trading-service/protocol/message-terms'
-import { csvParseRows } from 'd3-dsv'
+import { dsvFormat } from 'd3-dsv'
 import { Temporal } from 'temporal-polyfill'
 import { usdPrice } from '../devnet/controls.ts'
 
@@ -24,12 +24,14 @@ type Shares = { split?: number; dividend?: number }
 const FIELDS = ['time', 'symbol', 'price', 'open', 'high', 'low', 'close', 'split', 'dividend', 'adjClose'] as const
 type Field = (typeof FIELDS)[number]
 type Column = { field: Field; index: number; symbol?: string | undefined }
+type Line = { cells: string[]; where: string }
 
 /** Names of columns in the exports of brokers, exchanges and data libraries, without case, spaces and punctuation. */
 const NAMES: Record<string, Field> = {
   ...{ time: 'time', date: 'time', datetime: 'time', timestamp: 'time', opentime: 'time', t: 'time' },
+  ...{ windowstart: 'time', unix: 'time', start: 'time' },
   ...{ symbol: 'symbol', ticker: 'symbol', s: 'symbol' },
-  ...{ price: 'price', open: 'open', high: 'high', low: 'low', close: 'close', last: 'close' },
+  ...{ price: 'price', open: 'open', high: 'high', low: 'low', close: 'close', last: 'close', closelast: 'close' },
   ...{ o: 'open', h: 'high', l: 'low', c: 'close' },
   ...{ stocksplits: 'split', split: 'split', dividends: 'dividend', dividend: 'dividend', adjclose: 'adjClose' },
 }
@@ -43,34 +45,42 @@ const KLINES: Column[] = (['time', 'open', 'high', 'low', 'close'] as const).map
  * notes on what was rounded. Throws TapeError.
  */
 export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { rows: PriceRow[]; notes: string[] } {
-  const table = csvParseRows(text.replace(/^\uFEFF/, ''))
-    .map((cells, index) => ({ cells: cells.map(cell => cell.trim()), where: `Line ${index + 1} of ${name}` }))
-    .filter(({ cells }) => cells.some(cell => cell !== ''))
+  const table = readTable(text, name)
   const { columns, data } = readHeader(
     table.map(({ cells }) => cells),
     name,
   )
   const lines = table.slice(data)
-  const timeColumn = columns.find(({ field }) => field === 'time')?.index ?? 0
-  const parseTime = timeParser(
-    lines.map(({ cells }) => cells[timeColumn] ?? ''),
-    { name, timeZone },
+  refuseLongLines(table, data)
+  const timeOf = timeText(columns, lines)
+  const parseTime = timeParser(lines.map(timeOf), { name, timeZone })
+  // What a comma means in a price of three digits after it, another price of the file tells.
+  const separatesThousands = lines.some(({ cells }) =>
+    columns.some(({ field, index }) => !NO_PRICES.includes(field) && TELLS_COMMA.test(cells[index] ?? '')),
   )
   let rounded = 0
   const priceOf = (cell: string, where: string) => {
-    const { price, isRounded } = parsePrice(cell, where)
+    const { price, isRounded } = parsePrice(cell, where, separatesThousands)
     if (isRounded) rounded++
     return price
   }
   const series = seriesOf(columns)
-  const rows = lines.flatMap(({ cells, where }) => {
-    const time = parseTime(cells[timeColumn] ?? '', where)
+  const named = new Set<string>()
+  const adjustments = new Map<string, number>()
+  const rows = lines.flatMap(line => {
+    const { cells, where } = line
+    const time = parseTime(timeOf(line), where)
     return series.flatMap(({ symbolOf, fields }): PriceRow[] => {
       if (fields.every(({ index }) => (cells[index] ?? '') === '') && series.length > 1) return []
       const own = symbolOf(cells)
       if (own === undefined && symbol === undefined)
         throw new TapeError(`${name} names no symbol. Name it with the file: --tape NVDA=${name}.`)
+      if (symbol !== undefined && own !== undefined && named.add(own).size > 1)
+        throw new TapeError(
+          `${where}: ${name} has prices of ${[...named].join(' and ')}, which are not all of ${symbol}. Pass it without a symbol, or delete what is not of ${symbol}.`,
+        )
       const at = { where, time, symbol: symbol ?? parseSymbol(own ?? '', where), ...sharesOf(cells, fields, where) }
+      refuseUnadjusted(cells, fields, at, adjustments)
       const values = new Map(
         fields.flatMap(({ field, index }) =>
           NO_PRICES.includes(field) ? [] : [[field, priceOf(cells[index] ?? '', `${where}, ${field}`)] as const],
@@ -80,13 +90,53 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
       if (open === undefined || high === undefined || low === undefined || close === undefined)
         return [{ ...at, price: values.get('price') ?? 0n }]
       if (low > open || low > close || high < open || high < close)
-        throw new TapeError(`${where}: low is the lowest and high the highest price of a candle.`)
+        throw new TapeError(
+          `${where}: low is the lowest and high the highest price of a candle. Correct the row, or delete it.`,
+        )
       return [{ ...at, candle: { open, high, low, close } }]
     })
   })
   const notes =
     rounded === 0 ? [] : [`${name}: ${rounded} ${rounded === 1 ? 'price was' : 'prices were'} rounded to 8 decimals.`]
   return { rows, notes }
+}
+
+/** Returns the lines that are not blank. Columns are apart by commas, or by what the first line has instead of them. */
+function readTable(text: string, name: string): Line[] {
+  const plain = text.replace(/^\uFEFF/, '')
+  const [first = ''] = plain.split(/[\r\n]/, 1)
+  const separator = first.includes(',') ? ',' : ([';', '\t'].find(each => first.includes(each)) ?? ',')
+  return dsvFormat(separator)
+    .parseRows(plain)
+    .map((cells, index) => ({ cells: cells.map(cell => cell.trim()), where: `Line ${index + 1} of ${name}` }))
+    .filter(({ cells }) => cells.some(cell => cell !== ''))
+}
+
+/** Refuses lines with more cells than the first one: their prices may have commas that are no separators. */
+function refuseLongLines([first, ...others]: readonly Line[], data: number): void {
+  const long = others.slice(Math.max(0, data - 1)).find(({ cells }) => cells.slice(first?.cells.length).some(Boolean))
+  if (long !== undefined)
+    throw new TapeError(
+      `${long.where} has ${long.cells.length} cells, but the first line ${first?.cells.length}. Write a decimal point, or quote cells with commas.`,
+    )
+}
+
+const DATE_ALONE = /^(?:\d{8}|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})$/
+const CLOCK = /^(\d{1,2})(?::?(\d{2}))(?::?(\d{2}))?$/
+
+/** Returns the function that returns the time of a line: that of its first column of times, or a date and its clock. */
+function timeText(columns: readonly Column[], [line]: readonly Line[]): (line: Line) => string {
+  const [first, ...others] = columns.filter(({ field }) => field === 'time').map(({ index }) => index)
+  const at =
+    (index = 0) =>
+    ({ cells }: Line) =>
+      cells[index] ?? ''
+  const clock = others.find(index => line !== undefined && CLOCK.test(at(index)(line)))
+  if (clock === undefined || line === undefined || !DATE_ALONE.test(at(first)(line))) return at(first)
+  return each => {
+    const [, hours = '', minutes, seconds = '00'] = CLOCK.exec(at(clock)(each)) ?? []
+    return minutes === undefined ? '' : `${at(first)(each)} ${hours.padStart(2, '0')}:${minutes}:${seconds}`
+  }
 }
 
 /** Returns the columns of a table that are read, and the index of its first row of data. */
@@ -96,8 +146,8 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
     return { columns: KLINES, data: 0 }
   const tickers = table.slice(0, 2).find(([cell]) => cell?.toLowerCase() === 'ticker')
   // yfinance writes the fields, the tickers and the name of the index, in either order of the first two.
-  if (tickers !== undefined) {
-    const fields = table.slice(0, 2).find(row => row !== tickers) ?? []
+  const fields = table.slice(0, 2).find(row => row !== tickers) ?? []
+  if (tickers !== undefined && columnsOf(fields.slice(1)).length > 0) {
     const columns = columnsOf(fields.slice(1)).map(({ field, index }) => ({
       field,
       index: index + 1,
@@ -105,22 +155,25 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
     }))
     return { columns: [{ field: 'time', index: 0 }, ...columns], data: 3 }
   }
-  const columns = columnsOf(first)
+  const columns = columnsOf(first).filter(
+    ({ field }, index, all) => field === 'time' || all.findIndex(each => each.field === field) === index,
+  )
   const has = (field: Field) => columns.some(column => column.field === field)
   const isCandle = has('open') && has('high') && has('low')
+  const isClose = has('close') && !has('price') && !has('open') && !has('high') && !has('low')
   // investing.com calls the close the price.
   const read =
     isCandle && !has('close')
       ? columns.map(column => (column.field === 'price' ? { ...column, field: 'close' as const } : column))
-      : columns
-  if (!has('time') || !(has('price') || (isCandle && has('close'))))
+      : columns.map(column => (isClose && column.field === 'close' ? { ...column, field: 'price' as const } : column))
+  if (!has('time') || !(has('price') || isClose || (isCandle && has('close'))))
     throw new TapeError(
-      `The first line of ${name} is time,symbol,price or time,symbol,open,high,low,close, or that of an export of yfinance, Binance, Alpaca, TradingView or investing.com.`,
+      `${JSON.stringify(first.join(',').slice(0, 60))} names no columns that can be read. The first line of ${name} is time,symbol,price or time,symbol,open,high,low,close, or that of an export of yfinance, Binance, Alpaca, TradingView or investing.com.`,
     )
   return { columns: isCandle ? read.filter(({ field }) => field !== 'price') : read, data: 1 }
 }
 
-/** Returns the columns that have a known name; of two with the same name, the first. */
+/** Returns the columns that have a known name. */
 function columnsOf(names: readonly string[]): Column[] {
   return names.flatMap((name, index) => {
     const field = NAMES[name.toLowerCase().replaceAll(/[^a-z]/g, '')]
@@ -148,31 +201,56 @@ function sharesOf(cells: readonly string[], fields: readonly Column[], where: st
     throw new TapeError(`${where}, ${field}: ${JSON.stringify(text)} is not a number from 0 to a million.`)
   }
   const [split, dividend] = [numberOf('split'), numberOf('dividend')]
-  if (dividend > 0 && fields.some(({ field }) => field === 'adjClose'))
-    throw new TapeError(
-      `${where}: next to "Adj Close", prices are not adjusted for the dividend. Export adjusted ones: auto_adjust=True.`,
-    )
+  if (dividend > 0 && fields.some(({ field }) => field === 'adjClose')) throw unadjusted(where)
   return { ...(split > 0 && split !== 1 && { split }), ...(dividend > 0 && { dividend }) }
 }
 
-const MICROSECONDS_PER: Record<number, number> = { 9: 1e6, 10: 1e6, 13: 1e3, 16: 1 }
-const ISO_DATE = /^\d{4}-\d{2}-\d{2}/
-const HAS_OFFSET = /(?:Z|[+-]\d{2}:?\d{2})$/
-const SLASHED = /^(\d{1,2})\/(\d{1,2})\/(\d{4})\b/
+const unadjusted = (where: string) =>
+  new TapeError(
+    `${where}: next to "Adj Close", prices are not adjusted for the dividend. Export adjusted ones: auto_adjust=True.`,
+  )
+
+/** A smaller step of the adjustment is within what prices are rounded to. */
+const CLEAR_ADJUSTMENT = 0.001
+
+/** Refuses a row whose adjusted close is another part of its close than in the row before: there was a dividend. */
+function refuseUnadjusted(
+  cells: readonly string[],
+  fields: readonly Column[],
+  { symbol, where }: { symbol: string; where: string },
+  adjustments: Map<string, number>,
+): void {
+  const [adjusted, close] = (['adjClose', 'close'] as const).map(name =>
+    Number(cells[fields.find(({ field }) => field === name)?.index ?? cells.length]),
+  )
+  const adjustment = (adjusted ?? 0) / (close ?? 0)
+  const before = adjustments.get(symbol) ?? adjustment
+  adjustments.set(symbol, adjustment)
+  if (Math.abs(adjustment / before - 1) > CLEAR_ADJUSTMENT) throw unadjusted(where)
+}
+
+/** Digits of a number of seconds, milliseconds, microseconds or nanoseconds, and how many of them are a fraction. */
+const FRACTION_DIGITS: Record<number, number> = { 9: 0, 10: 0, 13: 3, 16: 6, 19: 9 }
+const ISO_TIME =
+  /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::?[0-5]\d(?::?[0-5]\d(?:[.,]\d{1,9})?)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/i
+const HAS_OFFSET = /(?:Z|[+-]\d{2}(?::?\d{2})?)$/i
+const SLASHED = /^(\d{1,2})([/.-])(\d{1,2})\2(\d{4})\b/
+const YEAR_FIRST = /^(\d{4})([/.]?)(\d{2})\2(\d{2})(?!\d)/
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** Returns the function that parses the times of a file, of which it has seen all, to Unix seconds. */
 function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile, 'name' | 'timeZone'>) {
   const isDayFirst = dayFirst(texts)
   return (text: string, where: string): number => {
-    const unit = /^\d+$/.test(text) ? MICROSECONDS_PER[text.length] : undefined
-    if (unit !== undefined) return wholeSeconds((Number(text) * unit) / 1e6, text, where)
+    const [digits = ''] = /^\d+(?=\.?0*$)/.exec(text) ?? []
+    const fraction = FRACTION_DIGITS[digits.length]
+    if (fraction !== undefined) return wholeSeconds(Number(digits) / 10 ** fraction, text, where)
     const iso = isoOf(text, isDayFirst)
     if (iso === 'ambiguous')
       throw new TapeError(
         `${where}: ${JSON.stringify(text)} may name the day or the month first, and no other row of ${name} tells. Write ISO 8601, such as 2026-03-09.`,
       )
-    if (!ISO_DATE.test(iso))
+    if (!ISO_TIME.test(iso))
       throw new TapeError(
         `${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds, or ISO 8601 in whole seconds.`,
       )
@@ -186,9 +264,12 @@ function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile
       return wholeSeconds(instant.epochMilliseconds / 1_000, text, where)
     } catch (cause) {
       if (cause instanceof TapeError) throw cause
-      throw new TapeError(`${where}: ${JSON.stringify(text)} is not a time${timeZone ? ` of ${timeZone}` : ''}.`, {
-        cause,
-      })
+      throw new TapeError(
+        hasOffset
+          ? `${where}: ${JSON.stringify(text)} is not a time.`
+          : `${where}: ${JSON.stringify(text)} is not a time of ${timeZone}, or clocks skip or repeat it. Write it with its offset from UTC.`,
+        { cause },
+      )
     }
   }
 }
@@ -206,15 +287,15 @@ function wholeSeconds(seconds: number, text: string, where: string): number {
 function dayFirst(texts: readonly string[]): boolean | undefined {
   const parts = texts.map(text => SLASHED.exec(text)).filter(match => match !== null)
   if (parts.some(([, first]) => Number(first) > 12)) return true
-  return parts.some(([, , second]) => Number(second) > 12) ? false : undefined
+  return parts.some(([, , , second]) => Number(second) > 12) ? false : undefined
 }
 
-/** Returns a date with slashes, or with the name of a month, as ISO 8601; another text as it is. */
+/** Returns a date with slashes, points or hyphens, or with the name of a month, as ISO 8601; another text as it is. */
 function isoOf(text: string, isDayFirst: boolean | undefined): string {
   const [named, month = '', day = '', year] = /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})$/.exec(text) ?? []
   if (named) return dateOf(year ?? '', `${MONTHS.indexOf(month) + 1}`, day)
-  const [slashed, first = '', second = '', slashedYear = ''] = SLASHED.exec(text) ?? []
-  if (slashed === undefined) return text
+  const [slashed, first = '', , second = '', slashedYear = ''] = SLASHED.exec(text) ?? []
+  if (slashed === undefined) return text.replace(YEAR_FIRST, '$1-$3-$4').replace(/ ?UTC$/, 'Z')
   if (isDayFirst === undefined) return 'ambiguous'
   const [slashedMonth, slashedDay] = isDayFirst ? [second, first] : [first, second]
   return `${dateOf(slashedYear, slashedMonth, slashedDay)}${text.slice(slashed.length)}`
@@ -229,13 +310,25 @@ function parseSymbol(text: string, where: string): string {
   )
 }
 
-const THOUSANDS = /^\d{1,3}(?:,\d{3})+(?=\.|$)/
+const THOUSANDS = /^[1-9]\d{0,2}(?:,\d{3})+(?=\.|$)/
+/** A comma before three digits may be a decimal one. These are none: a price has a point, or two commas. */
+const TELLS_COMMA = /\.\d+$|,\d{3},/
+const EXPONENT = /^(\d)(?:\.(\d+))?e([+-]?\d{1,2})$/i
 const DECIMALS = 8
 
 /** Parses a price in USD. One of more than 8 decimals is rounded to the nearest. */
-function parsePrice(text: string, where: string): { price: bigint; isRounded: boolean } {
-  const plain = THOUSANDS.test(text) ? text.replaceAll(',', '') : text
+function parsePrice(text: string, where: string, separatesThousands: boolean): { price: bigint; isRounded: boolean } {
+  if (text === '' || /^(?:nan|null|none|n\/a|-)$/i.test(text))
+    throw new TapeError(`${where}: the price is missing. Delete the row, or write its price.`)
+  const usd = text.replace(/^\$/, '')
+  if (THOUSANDS.test(usd) && /^\d+,\d+$/.test(usd) && !separatesThousands)
+    throw new TapeError(
+      `${where}: the comma of ${JSON.stringify(text)} may separate thousands or decimals, and no other price tells. Write ${usd.replace(',', '')} or ${usd.replace(',', '.')}.`,
+    )
+  const plain = withoutExponent(THOUSANDS.test(usd) ? usd.replaceAll(',', '') : usd)
   const [, whole = '', kept = '', rest = ''] = /^(\d+)\.(\d{8})(\d+)$/.exec(plain) ?? []
+  if (/^[1-9]\d{12}/.test(plain))
+    throw new TapeError(`${where}: ${text} is too high for a price. Write less than 10^12 USD.`)
   try {
     if (rest === '') return { price: usdPrice(plain), isRounded: false }
     const price = BigInt(whole + kept) + (rest.charAt(0) >= '5' ? 1n : 0n)
@@ -244,4 +337,13 @@ function parsePrice(text: string, where: string): { price: bigint; isRounded: bo
   } catch (cause) {
     throw new TapeError(`${where}: ${(cause as Error).message}`, { cause })
   }
+}
+
+/** Returns a number such as 1.2e-07, as pandas writes small prices, in decimals. */
+function withoutExponent(text: string): string {
+  const [number, first = '', others = '', exponent = ''] = EXPONENT.exec(text) ?? []
+  if (number === undefined) return text
+  const [digits, point] = [first + others, 1 + Number(exponent)]
+  if (point <= 0) return `0.${'0'.repeat(-point)}${digits}`
+  return point >= digits.length ? digits.padEnd(point, '0') : `${digits.slice(0, point)}.${digits.slice(point)}`
 }

@@ -102,6 +102,99 @@ NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
   })
 })
 
+describe('a file of prices that could be misread', () => {
+  const own = { symbol: 'NVDA', timeZone: 'America/New_York' }
+  const ROWS = [
+    ['2025-02-13', '131.50', '136.50', '131.10', '135.20'],
+    ['2025-02-14', '136.40', '139.25', '135.50', '138.80'],
+  ]
+  const table = (separator: string, rows = ROWS) =>
+    [['Date', 'Open', 'High', 'Low', 'Close'], ...rows].map(row => row.join(separator)).join('\n')
+
+  it.each([
+    ['semicolons', table(';')],
+    ['tabs', table('\t')],
+    ['days without hyphens', table(',').replaceAll('2025-02-', '202502')],
+    ['days first, with points', table(',').replaceAll(/2025-02-(\d+)/g, '$1.02.2025')],
+    ['dollars, as of Nasdaq.com', table(',').replace('Close', 'Close/Last').replaceAll(/,1/g, ',$1')],
+    ['columns of the same name after it', table(',').replaceAll('\n', ',1\n').replace('Close,1', 'Close,close')],
+    ['no candles, but closes', 'Date,Close\n2025-02-14,135.20\n2025-02-15,138.80'],
+  ])('has %s', (_, text) => {
+    expect(closes(parseTape([file(text, own)]))).toEqual([
+      ['2025-02-14T05:00:00.000Z', 135.2],
+      ['2025-02-15T05:00:00.000Z', 138.8],
+    ])
+  })
+
+  it('has dates and clocks in columns of their own', () => {
+    const rows = ['2025-02-13,15:35', '02/13/2025,9:35:00', '20250213,093500'].map(time => {
+      const later = time.replace('35', '40')
+      return closes(parseTape([file(`Date,Time,Open,High,Low,Close\n${later},1,1,1,1\n${time},1,1,1,1`, own)]))
+    })
+    expect(rows.map(([first]) => first?.[0])).toEqual([
+      '2025-02-13T20:40:00.000Z',
+      '2025-02-13T14:40:00.000Z',
+      '2025-02-13T14:40:00.000Z',
+    ])
+  })
+
+  it('has times in nanoseconds with Polygon, after whole seconds with pandas, and short offsets', () => {
+    const polygon = `ticker,volume,open,close,high,low,window_start,transactions
+NVDA,49,200.29,200.5,200.63,200.29,1744792500000000000,129
+NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
+    expect(closes(parseTape([file(polygon)]))[0]).toEqual(['2025-04-16T08:36:00.000Z', 200.5])
+    for (const time of ['1744792500.0', '2025-04-16T10:35:00+02', '2025-04-16 08:35:00 UTC', '2025-04-16T08:35:00z'])
+      expect(parseTape([file(`time,price\n${time},1\n1744792560,1`, own)]).steps[0]?.time).toBe(1_744_792_500)
+  })
+
+  it('has small prices with exponents, as pandas writes them', () => {
+    const text = 'time,price\n1744792500,1.2e-07\n1744792560,1e-07\n1744792620,1.23456e+03\n1744792680,1e3'
+    expect(closes(parseTape([file(text, own)])).map(([, price]) => price)).toEqual([1.2e-7, 1e-7, 1234.56, 1000])
+  })
+
+  it.each([
+    [
+      'a comma that may be a decimal one',
+      'time,price\n1744792500,"1,234"\n1744792560,"1,235"',
+      'Line 2 of nvda.csv, price: the comma of "1,234" may separate thousands or decimals, and no other price tells. Write 1234 or 1.234.',
+    ],
+    ['a comma after zero', 'time,price\n1744792500,"0,123"\n1744792560,1.5', '0,123 is not a price'],
+    [
+      'decimal commas that are not quoted',
+      'time,price\n1744792500,118,42\n1744792560,118,50',
+      'Line 2 of nvda.csv has 3 cells, but the first line 2.',
+    ],
+    [
+      'no price in a row',
+      'time,price\n1744792500,nan\n1744792560,1',
+      'Line 2 of nvda.csv, price: the price is missing. Delete the row, or write its price.',
+    ],
+    ['a price that no pool has', `time,price\n1744792500,${'9'.repeat(80)}\n1744792560,1`, 'is too high for a price'],
+    [
+      'the name of another zone in its times',
+      'time,price\n2026-03-09T09:30:00[Europe/Paris],1',
+      '"2026-03-09T09:30:00[Europe/Paris]" is not a time. Write',
+    ],
+    [
+      'other names of columns',
+      'Datum;Hoch\n1;2',
+      '"Datum,Hoch" names no columns that can be read. The first line of nvda.csv is time',
+    ],
+    [
+      'other symbols than its own',
+      'time,symbol,price\n1744792500,NVDA,1\n1744792500,AAPL,2',
+      'Line 3 of nvda.csv: nvda.csv has prices of NVDA and AAPL, which are not all of NVDA. Pass it without a symbol',
+    ],
+    [
+      'an adjusted close that moves with a dividend',
+      'Date,Open,High,Low,Close,Adj Close\n2025-02-13,9,9,9,9,8.9\n2025-02-14,9,9,9,9,9',
+      'Line 3 of nvda.csv: next to "Adj Close", prices are not adjusted for the dividend.',
+    ],
+  ])('is refused with %s', (_, text, message) => {
+    expect(() => parseTape([file(text, own)])).toThrow(message)
+  })
+})
+
 describe('a file of prices with splits and dividends', () => {
   const history = (rows: string, more = '') =>
     file(`Date,Open,High,Low,Close,Volume,Dividends,Stock Splits${more}\n${rows}`, {
