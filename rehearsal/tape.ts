@@ -52,17 +52,25 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
   if (files.length === 1 && first?.text.trimStart().startsWith('{')) return parseDay(first.text)
   const read = files.map(readPriceFile)
   const rows = read.flatMap(({ rows }) => rows)
-  const { symbols, steps } = toTape([...pricesOf(rows), ...candlesOf(rows, path)])
+  for (const own of Map.groupBy(rows, ({ symbol }) => symbol).values()) refuseMixture(own)
+  const timed = read.map(({ rows }) => timeCandles(rows))
+  const candles = withoutOverlaps(timed.flatMap(each => each.candles))
+  const { symbols, steps } = toTape([...pricesOf(rows), ...candlesOf(candles, path)])
   const changes = [...Map.groupBy(rows, ({ symbol }) => symbol).values()].flatMap(changesOf)
   const actions = actionsWithin(steps, changes)
-  const replayed = actions.length === 0 ? [] : [`${actions.length} splits and dividends of shares are replayed.`]
+  const replayed =
+    actions.length === 0
+      ? []
+      : [
+          `${actions.length} ${actions.length === 1 ? 'split or dividend of a share is' : 'splits and dividends of shares are'} replayed.`,
+        ]
   return {
     symbols,
     steps: steps.map((step, index) => {
       const own = actions.filter(({ announcedWith }) => announcedWith === index).map(({ action }) => action)
       return own.length === 0 ? step : { ...step, actions: own }
     }),
-    notes: [...read.flatMap(({ notes }) => notes), ...replayed],
+    notes: [...[...read, ...timed].flatMap(({ notes }) => notes), ...replayed],
   }
 }
 
@@ -138,16 +146,49 @@ function parseDay(text: string): Tape {
 const pricesOf = (rows: readonly PriceRow[]): Post[] =>
   rows.flatMap(row => ('price' in row ? [{ time: row.time, symbol: row.symbol, price: row.price, endsBar: true }] : []))
 
-/** The candles of all tokens that start together and are as long have their posts at the same times. */
-function candlesOf(rows: readonly PriceRow[], path: CandlePath): Post[] {
-  const bySymbol = Map.groupBy(
-    rows.filter(row => 'candle' in row),
-    ({ symbol }) => symbol,
-  )
-  const timed = [...bySymbol.values()].flatMap(own => {
-    const length = lengthOf(own)
-    return own.map(({ time, symbol, candle }) => ({ time, length, symbol, prices: walkOf(candle, path) }))
+type CandleRow = PriceRow & { candle: Candle }
+type TimedCandle = CandleRow & { length: number }
+
+/** Refuses prices next to candles of the same symbol: one would be played in the middle of the other. */
+function refuseMixture(rows: readonly PriceRow[]): void {
+  const price = rows.find(row => 'price' in row)
+  if (price !== undefined && rows.some(row => 'candle' in row))
+    throw new TapeError(`${price.where}: ${price.symbol} has candles too. Pass its prices or its candles, not both.`)
+}
+
+/** Returns the candles of a file with their lengths. */
+function timeCandles(rows: readonly PriceRow[]): { candles: TimedCandle[]; notes: string[] } {
+  const candles = rows.filter(row => 'candle' in row)
+  const bySymbol = [...Map.groupBy(candles, ({ symbol }) => symbol).values()].map(own => inOrderOnce(own))
+  const shortest = bySymbol
+    .flatMap(own => distancesOf(own).map(wholeDays))
+    .reduce((least, distance) => Math.min(least, distance), Number.POSITIVE_INFINITY)
+  const timed = bySymbol.map(own => withLengths(own, shortest))
+  return { candles: timed.flatMap(each => each.candles), notes: timed.flatMap(each => each.notes) }
+}
+
+/** Returns candles of any files in order, each once. Throws TapeError if two of a symbol overlap. */
+function withoutOverlaps(candles: readonly TimedCandle[]): TimedCandle[] {
+  return [...Map.groupBy(candles, ({ symbol }) => symbol).values()].flatMap(own => {
+    const inOrder = [...own].sort((a, b) => a.time - b.time)
+    return inOrder.filter((candle, index) => {
+      const before = inOrder[index - 1]
+      if (before === undefined || candle.time >= before.time + before.length) return true
+      if (candle.time === before.time && candle.length === before.length && isSame(candle.candle, before.candle))
+        return false
+      throw new TapeError(
+        `${candle.where}: the candle of ${candle.symbol} begins before that of ${before.where} ends. Delete one of them.`,
+      )
+    })
   })
+}
+
+const isSame = (a: Candle, b: Candle) =>
+  a.open === b.open && a.high === b.high && a.low === b.low && a.close === b.close
+
+/** The candles of all tokens that start together and are as long have their posts at the same times. */
+function candlesOf(candles: readonly TimedCandle[], path: CandlePath): Post[] {
+  const timed = candles.map(each => ({ ...each, prices: walkOf(each, path) }))
   const together = Map.groupBy(timed, ({ time, length }) => `${time} ${length}`)
   return [...together.values()].flatMap(candles => {
     const most = Math.max(...candles.map(({ prices }) => prices.length))
@@ -170,7 +211,9 @@ const MAX_STEP_BPS = 6n
 const BPS = 10_000n
 
 /** Returns the prices at which a candle is played: its open, and from there to both extremes and its close in steps. */
-function walkOf({ open, high, low, close }: Candle, path: CandlePath): bigint[] {
+function walkOf({ candle: { open, high, low, close }, where }: CandleRow, path: CandlePath): bigint[] {
+  if ((high - low) * BPS > low * MAX_STEP_BPS * BigInt(MAX_STEPS))
+    throw new TapeError(`${where}: the high is too far above the low to be played. Correct the row, or delete it.`)
   const isLowFirst = path === 'pessimistic' || close >= open
   const corners = [open, ...(isLowFirst ? [low, high] : [high, low]), close]
   return corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to))
@@ -186,31 +229,100 @@ function stepsTo(from: bigint, to: bigint): bigint[] {
     : Array.from({ length: Number(count) }, (_, index) => from + (distance * BigInt(index + 1)) / count)
 }
 
-/** Where a day begins at the clocks of a place, one may be an hour shorter. */
+/** Where a day begins at the clocks of a place, one may be an hour shorter or longer. */
 const DAY_SLACK = 3_600
 const DAY = 86_400
+const WEEK = 7 * DAY
+const SHORTEST_MONTH = 28 * DAY
+
+/** Returns a distance of times as a length of candles: one of days is in whole days. */
+function wholeDays(distance: number): number {
+  const days = Math.round(distance / DAY) * DAY
+  return days > 0 && Math.abs(distance - days) <= DAY_SLACK ? days : distance
+}
+
+/** Returns the candles of a symbol by time, each once. Throws TapeError if two differ at one time. */
+function inOrderOnce(candles: readonly CandleRow[]): CandleRow[] {
+  const sorted = [...candles].sort((a, b) => a.time - b.time)
+  return sorted.filter(({ time, symbol, candle, where }, index) => {
+    const before = sorted[index - 1]
+    if (before?.time !== time) return true
+    if (isSame(candle, before.candle)) return false
+    throw new TapeError(`${where}: ${symbol} has another candle of the same time. Delete one of them.`)
+  })
+}
+
+const distancesOf = (inOrder: readonly CandleRow[]): number[] =>
+  inOrder.slice(1).map(({ time }, index) => time - (inOrder[index]?.time ?? 0))
 
 /**
- * Returns the length of a symbol's candles: the usual distance of their times. Throws TapeError if one begins earlier
- * after the one before, such as the unfinished candle at the end of a live export: it would be known before its end.
+ * Returns the candles of a symbol with their length: the usual distance of their times. `shortest` is the shortest one
+ * in their file. Throws TapeError if it is not clear, and for a candle that does not fit, such as the unfinished one at
+ * the end of a live export: it would be known before its end.
  */
-function lengthOf(candles: readonly PriceRow[]): number {
-  const inOrder = [...candles].sort((a, b) => a.time - b.time)
-  const distances = inOrder.slice(1).map(({ time }, index) => time - (inOrder[index]?.time ?? 0))
-  const counts = Map.groupBy(
-    distances.filter(distance => distance > 0),
-    distance => distance,
-  )
-  const [length = 60] = [...counts].sort(([a, some], [b, others]) => others.length - some.length || a - b)[0] ?? []
-  const least = length >= DAY ? length - DAY_SLACK : length
+function withLengths(inOrder: readonly CandleRow[], shortest: number): { candles: TimedCandle[]; notes: string[] } {
+  const distances = distancesOf(inOrder)
+  const { length, isUnsure } = usualOf(distances.map(wholeDays), inOrder, shortest)
   for (const [index, distance] of distances.entries()) {
-    const { where } = inOrder[index + 1] as PriceRow
-    if (distance > 0 && distance < least)
+    const { where } = inOrder[index + 1] as CandleRow
+    if (wholeDays(distance) < length)
       throw new TapeError(
         `${where}: the candle begins ${distance} seconds after the one before, but candles are ${length} seconds long. Delete the one that is not whole.`,
       )
   }
-  return length
+  const misplaced = findMisplaced(inOrder, length)
+  if (misplaced !== undefined)
+    throw new TapeError(
+      `${misplaced.where}: no other candle of ${length} seconds begins at such a time. Delete it if it is not whole.`,
+    )
+  return {
+    candles: inOrder.map((row, index) => {
+      const distance = distances[index] ?? length
+      return { ...row, length: wholeDays(distance) === length ? distance : length }
+    }),
+    notes: isUnsure
+      ? [`Candles of ${inOrder[0]?.symbol} are played as ${length / DAY} days long, because no two are closer.`]
+      : [],
+  }
+}
+
+/** Returns the most frequent distance, and whether it may be that of candles with others missing. */
+function usualOf(
+  distances: readonly number[],
+  candles: readonly CandleRow[],
+  shortest: number,
+): { length: number; isUnsure: boolean } {
+  const counts = Map.groupBy(distances, distance => distance)
+  const [first, second] = [...counts]
+    .map(([distance, all]) => ({ distance, count: all.length }))
+    .sort((a, b) => b.count - a.count || a.distance - b.distance)
+  const [{ where, symbol }] = candles as [CandleRow]
+  if (first === undefined)
+    throw new TapeError(`${where}: ${symbol} has one candle, whose length is not known. Add the next one.`)
+  const { distance: length, count } = first
+  if (length >= SHORTEST_MONTH)
+    throw new TapeError(`${where}: candles of months are not of one length. Export shorter ones, such as days.`)
+  const isNear = second?.count === 1 && length < DAY && second.distance <= 2 * length
+  const other = shortest < length ? shortest : isNear ? second.distance : undefined
+  if (count === 1 && other !== undefined)
+    throw new TapeError(
+      `${where}: candles of ${symbol} may be ${other} or ${length} seconds long, and no others tell. Add more rows.`,
+    )
+  return { length, isUnsure: count === 1 && length > DAY && length !== WEEK }
+}
+
+/**
+ * Returns the candle that begins in the middle of where others do: neither at a multiple of their length from another
+ * one, nor at the hour of another one's day, which clocks may change.
+ */
+function findMisplaced(candles: readonly CandleRow[], length: number): CandleRow | undefined {
+  const count = (key: (time: number) => number) => Map.groupBy(candles, ({ time }) => key(time))
+  const [phases, hours] = [count(time => time % length), count(time => time % DAY)]
+  const isAlone = (times: Map<number, unknown[]>, at: number) => (times.get(at)?.length ?? 0) < 2
+  return candles.find(({ time }) => {
+    const near = [time - DAY_SLACK, time + DAY_SLACK].flatMap(each => [hours.get(((each % DAY) + DAY) % DAY) ?? []])
+    return isAlone(phases, time % length) && isAlone(hours, time % DAY) && near.every(each => each.length === 0)
+  })
 }
 
 /**
@@ -246,12 +358,16 @@ export function toTape(posts: readonly Post[]): Tape {
 /**
  * Returns the SHA-256 of what a tape plays, in hexadecimal: the same for the same prices, however the file writes them.
  */
-export function hashOf({ steps }: Tape): string {
+export function hashOf({ steps, venue, liquidity }: Tape): string {
   const hash = createHash('sha256')
   const text = (values: Step['prices']) => [...values].map(([symbol, value]) => `${symbol}=${value}`).sort()
-  for (const { time, prices, pools, actions, endsBar } of steps) {
+  // Of a recorded day: where it was, how deep its pools were, and when its keeper acted.
+  if (venue !== undefined) hash.update(`${JSON.stringify(venue)}${text(liquidity ?? new Map())}\n`)
+  for (const { time, prices, pools, actions, endsBar, keeperActs } of steps) {
     const acts = actions?.map(({ symbol, multiplier, effectiveAt }) => `${symbol}*${multiplier}@${effectiveAt}`)
-    hash.update(`${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}${acts ?? ''}\n`)
+    hash.update(
+      `${time}${endsBar ? '' : '-'}:${text(prices)}${pools ? `/${text(pools)}` : ''}${acts ?? ''}${keeperActs === undefined ? '' : keeperActs}\n`,
+    )
   }
   return hash.digest('hex')
 }

@@ -269,6 +269,59 @@ describe('a candle', () => {
         `"${time}" is not a time of America/New_York`,
       )
   })
+
+  const FIVE_MINUTES = ['13:30:00', '13:35:00', '13:40:00'].map(time => `2025-05-07T${time}Z`)
+  it.each([
+    ['of which a half is missing', ['2025-05-07T14:00Z', '2025-05-07T14:30Z', '2025-05-07T15:30Z'], 'Add more rows.'],
+    ['of a file with one', ['2025-05-07T14:00Z'], 'NVDA has one candle, whose length is not known. Add the next one.'],
+    ['of a month', ['2025-01-01T00:00Z', '2025-02-01T00:00Z', '2025-03-01T00:00Z'], 'Export shorter ones'],
+    ['that is not whole, after a missing one', [...FIVE_MINUTES, '2025-05-07T13:47:13Z'], 'Line 5 of nvda.csv'],
+    [
+      'of a day that is not over',
+      ['2025-05-07 00:00:00-04:00', '2025-05-08 00:00:00-04:00', '2025-05-09 14:41:12-04:00'],
+      'Line 4 of nvda.csv: no other candle of 86400 seconds begins at such a time.',
+    ],
+  ])('%s is refused, because its length is not known', (_, times, message) => {
+    expect(() => parseTape([candles(...times)])).toThrow(message)
+  })
+
+  it('of a token with a gap is refused if only others in the file tell its length', () => {
+    const gap = `Ticker,AAPL,AAPL,AAPL,AAPL,NVDA,NVDA,NVDA,NVDA
+Price,Open,High,Low,Close,Open,High,Low,Close
+Datetime,,,,,,,,
+2025-02-14 14:30:00+00:00,10,12,9,11,20,22,19,21
+2025-02-14 14:31:00+00:00,11,12,9,12,,,,
+2025-02-14 14:32:00+00:00,12,12,9,10,20,22,19,21`
+    expect(() => parseTape([file(gap)])).toThrow('candles of NVDA may be 60 or 120 seconds long')
+  })
+
+  it('that repeats is played once, and is refused if it differs or overlaps that of another file', () => {
+    const [first = '', second = ''] = FIVE_MINUTES
+    expect(parseTape([candles(first, second, second)])).toEqual(parseTape([candles(first, second)]))
+    const other = candles(first, second).text.replaceAll('104', '105')
+    expect(() => parseTape([file(`${candles(first, second).text}\n${other.split('\n')[2]}`)])).toThrow(
+      'Line 4 of nvda.csv: NVDA has another candle of the same time. Delete one of them.',
+    )
+    expect(() => parseTape([candles(first, second), file(other, { name: 'b.csv' })])).toThrow(
+      'Line 2 of b.csv: the candle of NVDA begins before that of Line 2 of nvda.csv ends.',
+    )
+    expect(() => parseTape([candles(first, second), file(`time,symbol,price\n${first},NVDA,1`)])).toThrow(
+      'NVDA has candles too',
+    )
+  })
+
+  it('of a day ends when the next one begins, where clocks change', () => {
+    const ends = (...days: string[]) =>
+      closes(parseTape([{ ...candles(...days), timeZone: 'America/New_York' }])).map(([time]) => time)
+    expect(ends('2026-03-08', '2026-03-09')[0]).toBe('2026-03-09T04:00:00.000Z')
+    expect(ends('2026-10-31', '2026-11-01', '2026-11-02')[1]).toBe('2026-11-02T05:00:00.000Z')
+    expect(ends('2026-11-01', '2026-11-02')[1]).toBe('2026-11-03T05:00:00.000Z')
+  })
+
+  it('whose high is too far above its low is refused with file and line', () => {
+    const text = 'time,symbol,open,high,low,close\n1744792500,NVDA,1,10000000,0.0000001,1\n1744792800,NVDA,1,1,1,1'
+    expect(() => parseTape([file(text)])).toThrow('Line 2 of nvda.csv: the high is too far above the low to be played.')
+  })
 })
 
 it('the rehearsal says that it reads these exports', () => {
