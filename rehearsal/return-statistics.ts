@@ -3,9 +3,12 @@ import { normalCdf, normalQuantile } from './normal-distribution.ts'
 // Statistics of returns, as fractions per period. A figure that is not defined is null. `npm run test:quant` compares
 // them with quantstats and SciPy.
 
-/** Returns the change from each value to the next. */
+/** Returns the change from each value to the next; 0 after ruin, as of nothing. */
 export const returnsOf = (values: readonly number[]): number[] =>
-  values.slice(1).map((value, index) => value / (values[index] ?? value) - 1)
+  values.slice(1).map((value, index) => {
+    const before = values[index] ?? value
+    return before > 0 ? value / before - 1 : 0
+  })
 
 export const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
@@ -18,11 +21,14 @@ const centralMoment = (values: readonly number[], order: number): number => {
 export const deviation = (values: readonly number[]): number =>
   Math.sqrt((centralMoment(values, 2) * values.length) / (values.length - 1))
 
+/** A smaller part of the mean is the rounding of equal returns, not variation. */
+const MIN_VARIATION = 1e-12
+
 /** Returns the Sharpe ratio per period with a risk-free rate of 0; null without variation. */
 export function sharpeOf(returns: readonly number[]): number | null {
   if (returns.length < 2) return null
-  const spread = deviation(returns)
-  return spread > 0 ? mean(returns) / spread : null
+  const [spread, center] = [deviation(returns), mean(returns)]
+  return spread > MIN_VARIATION * Math.abs(center) ? center / spread : null
 }
 
 /** Returns the quantile of a sample by linear interpolation (Hyndman and Fan 1996, type 7). */
@@ -41,7 +47,7 @@ function belowPeak(values: readonly number[]): number[] {
   let peak = Number.NEGATIVE_INFINITY
   return values.map(value => {
     peak = Math.max(peak, value)
-    return 1 - value / peak
+    return peak > 0 ? 1 - value / peak : 0
   })
 }
 
@@ -65,7 +71,7 @@ function sharpeError(returns: readonly number[], sharpe: number): number {
   const variance = centralMoment(returns, 2)
   const skewness = centralMoment(returns, 3) / variance ** 1.5
   const kurtosis = centralMoment(returns, 4) / variance ** 2
-  return Math.sqrt(1 - skewness * sharpe + ((kurtosis - 1) / 4) * sharpe ** 2)
+  return Math.sqrt(Math.max(0, 1 - skewness * sharpe + ((kurtosis - 1) / 4) * sharpe ** 2))
 }
 
 /**

@@ -66,6 +66,14 @@ describe('statistics of returns', () => {
     expect(underWater([1, 0.9, 0.95, 1, 0.99])).toEqual({ share: 0.6, longest: 2 })
   })
 
+  it('ruin and equal returns have no figures that are no numbers', () => {
+    expect(returnsOf([100, 50, 0, 0])).toEqual([-0.5, -1, 0])
+    expect(sharpeOf(returnsOf([100, 50, 0, 0]))).toBeLessThan(0)
+    expect(maxDrawdown([0, 0])).toBe(0)
+    expect(sharpeOf(returnsOf([100, 110, 121, 133.1, 146.41]))).toBeNull()
+    expect(probabilisticSharpe([0.1, 0.1, 0.1 + 1e-16])).toBeNull()
+  })
+
   it('more variants need a higher Sharpe ratio, and a rank of one half is chance', () => {
     const returns = Array.from({ length: 60 }, (_, day) => 0.01 * Math.sin(day) + 0.002)
     const tried = (count: number) => deflatedSharpe(returns, Array(count).fill(0.2)) ?? 0
