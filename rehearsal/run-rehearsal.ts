@@ -92,9 +92,22 @@ async function reservePorts(programs: readonly Program[]): Promise<Place> {
 
 const urlAt = (port: number) => `http://127.0.0.1:${port}`
 
+/** Reads a file that the user names. Throws a failure if it cannot be read. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code = 'UNREADABLE' } = error as NodeJS.ErrnoException
+    throw new Failure('usage', `${path} cannot be read (${code}).`, {
+      code: 'FILE_UNREADABLE',
+      remedy: 'Pass the path of a file that exists.',
+    })
+  }
+}
+
 const readFileOf = (path: string, symbol: string | undefined, timeZone: string | undefined) => ({
   name: basename(path),
-  text: readFileSync(path, 'utf8'),
+  text: readText(path),
   symbol,
   timeZone,
 })

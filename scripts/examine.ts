@@ -1,31 +1,48 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import packageJson from '../package.json' with { type: 'json' }
 import { createExamineCommand, type ExamineOptions } from '../packages/cli/src/commands/examine.ts'
+import { Failure } from '../packages/cli/src/failure.ts'
 import { homeFolder } from '../packages/cli/src/keys/key-folder.ts'
 import { openSigner } from '../packages/cli/src/keys/signer.ts'
 import { toFailure } from '../packages/cli/src/output/to-failure.ts'
 import { programOf } from '../rehearsal/agent-under-test.ts'
-import { type Certificate, certify, checkCertificate, claimOf, describeResult } from '../rehearsal/certificate.ts'
+import {
+  certify,
+  checkCertificate,
+  checkOrigin,
+  claimOf,
+  describeResult,
+  parseCertificate,
+} from '../rehearsal/certificate.ts'
 import { pooledSharpe, statisticsOf } from '../rehearsal/examination.ts'
 import { examinationPage } from '../rehearsal/examination-page.ts'
 import { examinationText } from '../rehearsal/examination-text.ts'
 import { ALL_KINDS, declareAgent, type MarketPlan, marketHash, planRuns } from '../rehearsal/plan-examination.ts'
 import { otherSharpes, type Progress, playRuns } from '../rehearsal/run-examination.ts'
-import { readTape } from '../rehearsal/run-rehearsal.ts'
+import { readTape, readText } from '../rehearsal/run-rehearsal.ts'
 import { timeLeftText } from '../rehearsal/show-progress.ts'
 
 // `npm run examine -- --seeds 100 --days 30 -- node agent.mjs`, and what `ats examine` runs in a clone. Exits with 1 if
 // a program fails or a certificate does not hold, with 2 if the examination cannot be played.
 
 async function examine(command: string[], options: ExamineOptions): Promise<void> {
+  refuseWithoutAgent(command, options)
   // Asked for before anything starts.
   const author = options.certificate === undefined ? undefined : await openSigner(homeFolder(), options).unlock()
-  const certificate = options.recompute === undefined ? undefined : readCertificate(options.recompute)
+  const certificate =
+    options.recompute === undefined ? undefined : parseCertificate(options.recompute, readText(options.recompute))
   const plan: MarketPlan = certificate?.result.markets.plan ?? planOf(options)
   const tape = options.tape.length === 0 ? undefined : readTape(options.tape, options)
+  if (tape === undefined) refuseWithoutTape(plan)
   const agent = declareAgent(command)
   const markets = marketHash(plan, tape, packageJson.version)
+  const early = certificate === undefined ? [] : await checkOrigin(certificate, markets)
+  if (early.length > 0) {
+    for (const difference of early) console.log(`DIFFERS: ${difference}`)
+    process.exitCode = 1
+    return
+  }
   const folder = join(options.out, markets.slice(0, 12))
   const own = agent.hash.slice(0, 12)
   const { tape: files, tz, path, chainId } = options
@@ -33,6 +50,8 @@ async function examine(command: string[], options: ExamineOptions): Promise<void
   const program = started === undefined ? undefined : programOf([started, ...args])
   const name = program?.name ?? ''
   const specs = planRuns(plan, tape !== undefined)
+  // What was stored before proves nothing.
+  if (certificate !== undefined) rmSync(join(folder, own), { recursive: true, force: true })
   const runs = await playRuns(
     specs,
     { plan, tape: files, tz, path, chainId, program },
@@ -73,7 +92,29 @@ const planOf = ({ seeds, days, market, hours, windows, disguises }: ExamineOptio
   disguises,
 })
 
-const readCertificate = (file: string): Certificate => JSON.parse(readFileSync(file, 'utf8'))
+/** Refuses to write or recompute a result without an agent, which has none. */
+function refuseWithoutAgent(command: readonly string[], options: ExamineOptions): void {
+  const asked = (['certificate', 'recompute', 'report', 'json'] as const).find(name => options[name] !== undefined)
+  if (command.length === 0 && asked !== undefined)
+    throw new Failure('usage', `--${asked} needs the result of an agent.`, {
+      code: 'AGENT_REQUIRED',
+      remedy: 'Name its program after --.',
+    })
+}
+
+/** Refuses a plan with nothing to play, or with parts of a tape that is not given. */
+function refuseWithoutTape({ seeds, windows, disguises }: MarketPlan): void {
+  if (windows > 0 || disguises > 0)
+    throw new Failure('usage', 'Windows and disguises are made of a tape.', {
+      code: 'TAPE_REQUIRED',
+      remedy: 'Pass the tape with --tape.',
+    })
+  if (seeds === 0)
+    throw new Failure('usage', 'Without seeds and without a tape there is no market to play.', {
+      code: 'MARKET_REQUIRED',
+      remedy: 'Pass --seeds with a number above 0, or --tape with --windows.',
+    })
+}
 
 /** Shows progress on one line of a terminal; elsewhere a line for every tenth run. */
 function onProgress({ done, total, secondsLeft }: Progress): void {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
@@ -63,11 +63,32 @@ it('an examination resumes where it stopped, and anybody recomputes its certific
   const recomputed = await examine('--recompute', certificate, '--out', elsewhere, '--', ...AGENT)
   expect(recomputed.code, recomputed.stderr).toBe(0)
   expect(recomputed.stdout).toContain(`The certificate ${hash} of ${address} holds.`)
+  // What is stored next to it proves nothing: the runs are played again.
+  writeFileSync(lost, before.lost.replace('"trades":', '"trades":9'))
+  const atHome = await examine('--recompute', certificate, '--out', out, '--', ...AGENT)
+  expect(atHome.stdout).toContain(`The certificate ${hash} of ${address} holds.`)
+  expect(readFileSync(lost, 'utf8')).toBe(before.lost)
   const other = await examine('--recompute', certificate, '--out', elsewhere, '--', ...AGENT.slice(0, -1))
   expect(other.code).toBe(1)
   expect(other.stdout).toContain('DIFFERS: the agent is another one')
   // Two agents were examined on these markets by now.
   expect(other.stdout).toContain('2 variants tried')
+})
+
+it('an examination without what it needs is refused before anything is played', async () => {
+  for (const [args, message] of [
+    [
+      ['--recompute', join(folder, 'none.json')],
+      '--recompute needs the result of an agent. Name its program after --.',
+    ],
+    [['--recompute', join(folder, 'none.json'), '--', ...AGENT], 'none.json cannot be read (ENOENT).'],
+    [['--windows', '2', '--', ...AGENT], 'Windows and disguises are made of a tape. Pass the tape with --tape.'],
+    [['--seeds', '0', '--', ...AGENT], 'Without seeds and without a tape there is no market to play.'],
+  ] as const) {
+    const refused = await examine(...args)
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain(message)
+  }
 })
 
 it('an examination without an agent only plays its markets', async () => {

@@ -2,7 +2,14 @@ import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import { type Address, encodeAbiParameters, keccak256, sha256, stringToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it } from 'vitest'
-import { certify, checkCertificate, claimOf, describeResult } from '../../rehearsal/certificate.ts'
+import {
+  certify,
+  checkCertificate,
+  checkOrigin,
+  claimOf,
+  describeResult,
+  parseCertificate,
+} from '../../rehearsal/certificate.ts'
 import { pooledSharpe, type RunRecord, recordRun, statisticsOf } from '../../rehearsal/examination.ts'
 import { examinationPage } from '../../rehearsal/examination-page.ts'
 import { conclusionOf, examinationText } from '../../rehearsal/examination-text.ts'
@@ -217,5 +224,30 @@ describe('a certificate', () => {
     expect(await checkCertificate({ ...signed, author: `0x${'11'.repeat(20)}` }, result)).toEqual([
       'the signature is not of its author',
     ])
+  })
+
+  it('a certificate that is forged, of other markets or of another version is found before they are played', async () => {
+    const signed = await certify(result, account)
+    expect(await checkOrigin(signed, result.markets.hash)).toEqual([])
+    expect(await checkOrigin(signed, 'cd'.repeat(32))).toEqual(['the plan or the tape of the markets is another one'])
+    const forged = { ...signed, result: { ...result, version: '9.9.9' } }
+    expect(await checkOrigin(forged, result.markets.hash)).toEqual([
+      'the hash is not of its result',
+      'the service has another version',
+    ])
+  })
+
+  it('a file that is no certificate is refused with what is wrong in it', async () => {
+    const signed = await certify(result, account)
+    expect(parseCertificate('mine.json', JSON.stringify(signed))).toEqual(JSON.parse(JSON.stringify(signed)))
+    const endless = { ...result, markets: { ...result.markets, plan: { ...plan, seeds: 1e9 } } }
+    for (const [text, message] of [
+      ['{', 'mine.json is not a certificate: it is no JSON.'],
+      ['[]', 'mine.json is not a certificate: it is missing or not valid.'],
+      ['{}', 'mine.json is not a certificate: result is missing or not valid.'],
+      [JSON.stringify({ ...signed, owner: '0x1' }), 'mine.json is not a certificate: owner is missing or not valid.'],
+      [JSON.stringify({ ...signed, result: endless }), 'result.markets.plan.seeds is missing or not valid.'],
+    ] as const)
+      expect(() => parseCertificate('mine.json', text)).toThrow(message)
   })
 })
