@@ -2,7 +2,8 @@ import type { Distribution, ExaminationStatistics, Share } from './examination.t
 
 // What an examination says, in the terminal and on the page.
 
-export const percent = (fraction: number): string => `${(fraction * 100).toFixed(2)} %`
+/** Returns a fraction in percent; zero has no sign. */
+export const percent = (fraction: number): string => `${(fraction * 100).toFixed(2).replace(/^-(?=[0.]+$)/, '')} %`
 export const decimal = (value: number | null): string => (value === null ? '–' : value.toFixed(2))
 const days = (value: number) => `${value.toFixed(1)} d`
 const whole = (fraction: number) => `${Math.round(fraction * 100)} %`

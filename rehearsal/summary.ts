@@ -1,4 +1,4 @@
-import { figureText, timeText, withoutCode } from './figure-text.ts'
+import { figureText, inWords, timeText, withoutCode } from './figure-text.ts'
 import { type AgentReport, exitsByCause, isPurchase, orderOutcomes, type Report } from './report.ts'
 import type { Figure } from './requirement.ts'
 
@@ -41,7 +41,8 @@ export function summaryOf(report: Report): string {
 function linesOf({ name, trades, orders, refusals, limits, promotion, verdicts, exitCode }: AgentReport): string[] {
   const { ladder, order, hand, others } = exitsByCause(trades)
   const bought = trades.filter(({ type }) => isPurchase(type)).length
-  const counts = (of: Record<string, number>) => Object.entries(of).map(([code, count]) => `${code} ×${count}`)
+  const counts = (of: Record<string, number>) =>
+    Object.entries(of).map(([name, count]) => `${inWords(name)} (${name} ×${count})`)
   const outcomes = [...orderOutcomes(orders)].map(([outcome, count]) => `${count} ${outcome}`)
   const lines = [
     `${bought} purchases; exits: ${ladder} by the ladder, ${order} by orders, ${hand} by hand${others > 0 ? `, ${others} by others` : ''}`,

@@ -12,7 +12,7 @@ import {
 } from '../../rehearsal/certificate.ts'
 import { pooledSharpe, type RunRecord, recordRun, statisticsOf } from '../../rehearsal/examination.ts'
 import { examinationPage } from '../../rehearsal/examination-page.ts'
-import { conclusionOf, examinationText } from '../../rehearsal/examination-text.ts'
+import { conclusionOf, examinationText, percent } from '../../rehearsal/examination-text.ts'
 import { declareAgent } from '../../rehearsal/plan-examination.ts'
 import { costOfDelay, lotsOf, randomProfits, rankAmong } from '../../rehearsal/random-entries.ts'
 import { buildReport, type PlayedMarket, type ReportedTrade } from '../../rehearsal/report.ts'
@@ -160,6 +160,10 @@ describe('an examination', () => {
     expect(page).not.toMatch(/<script|<link|url\(|@import|https?:/)
     expect(page).toContain('Examination of node &lt;agent&gt;')
   })
+})
+
+it('an examination writes zero without a sign', () => {
+  expect([-0.000_04, 0, -0.000_05, -0.012].map(percent)).toEqual(['0.00 %', '0.00 %', '-0.01 %', '-1.20 %'])
 })
 
 describe('a certificate', () => {

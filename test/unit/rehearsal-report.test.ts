@@ -105,8 +105,8 @@ describe('the report of a rehearsal', () => {
       setting.tapeHash,
       ...setting.notes,
       'service 0.1.0',
-      'MARKET_CLOSED ×2',
-      'maxTradeSize ×1',
+      'refused: Market closed (MARKET_CLOSED ×2)',
+      'limits hit: Max trade size (maxTradeSize ×1)',
       'MISSED',
     ])
       expect(text).toContain(part)
