@@ -35,6 +35,7 @@ import {
   deployUniswap,
   enableFees,
   rememberPrices,
+  tokensWorth,
   type Uniswap,
 } from './uniswap.ts'
 import { deployVerifier } from './verifier.ts'
@@ -119,7 +120,9 @@ export async function seed(
     const issuer = isScaled ? StockIssuer : undefined
     const pool = { ...listing, token, issuer, usdc: USDC, fee, price: usd(listing.price) }
     for (const each of poolsOf(pool)) await createPool(admin, uniswap, each, each.price)
-    const stock = parseUnits('1000000000000', decimals)
+    // A cheap token's pool needs more of it.
+    const [usual, needed] = [parseUnits('1000000000000', decimals), 4n * tokensWorth(pool, pool.price, pool.depthUsdc)]
+    const stock = needed > usual ? needed : usual
     await admin.write({
       address: token,
       abi: stockTokenAbi,

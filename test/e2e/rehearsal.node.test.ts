@@ -106,6 +106,15 @@ it('agents on one market take turns and are ranked, and a bar that is missed exi
   expect(run.stdout.match(/MISSED: trades>100/g)).toHaveLength(2)
 })
 
+it('a market has tokens of any price that a file can have', async () => {
+  const file = join(folder, 'prices.csv')
+  const rows = [1_772_700_000, 1_772_700_300].flatMap(time => [`${time},CHEAP,0.0000001`, `${time},DEAR,10000000`])
+  writeFileSync(file, ['time,symbol,price', ...rows].join('\n'))
+  const run = await rehearse('--tape', file)
+  expect(run.code, run.stderr).toBe(0)
+  expect(run.stdout).toContain('2 bars of 2 tokens')
+})
+
 it('a bar or a tape that is written wrong ends with 2 before anything starts', async () => {
   const bar = await rehearse('--market', 'gbm', '--require', 'fame>3', '--', 'true')
   expect(bar).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no figure "fame"') })
