@@ -56,12 +56,12 @@ const LINES: Record<string, number> = {
   reference: 2_731,
   'contracts/src': 12_955,
   'contracts/test': 22_507,
-  devnet: 5_468,
+  devnet: 5_471,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_483,
-  test: 63_223,
-  scripts: 6_884,
+  rehearsal: 4_790,
+  test: 63_443,
+  scripts: 6_925,
 }
 
 const root = join(import.meta.dirname, '..')
