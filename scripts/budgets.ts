@@ -23,7 +23,7 @@ const WIDE_COMMENT = new RegExp(`^(?=.{${COMMENT_WIDTH + 1}})\\s*(//|/\\*|\\*)`)
 /** Lines per folder, without documents and data. Whoever raises a row says why in the same commit. */
 const LINES: Record<string, number> = {
   src: 873,
-  'src/chain': 5_002,
+  'src/chain': 5_006,
   'src/config': 949,
   'src/crypto': 373,
   'src/doctor': 859,
