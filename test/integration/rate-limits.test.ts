@@ -50,6 +50,19 @@ it('one budget pays for all kinds of requests, each at its price, and 0 is no li
   expect((await callOverHttp('listTokens', {}, client)).status).toBe(200)
 })
 
+/**
+ * Returns a block for which a read waits: how far ahead one may be depends on the pace of the last hundred blocks, in
+ * which other tests have moved the clock.
+ */
+async function blockAhead(client: Fetch): Promise<bigint> {
+  await connect(deployment.rpcUrl, deployment.chainId).request({
+    method: 'anvil_mine',
+    params: ['0x80', '0x0'],
+  } as never)
+  const { headers } = await callOverHttp('listVaults', {}, client)
+  return BigInt(headers.get('x-as-of-block') ?? 0) + 20n
+}
+
 /** What a response says is left of a budget of sixty units a minute, which refills by one a second. */
 const leftIn = (headers: Headers) => Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
 function expectLeft(headers: Headers, units: number) {
@@ -402,8 +415,7 @@ it('requests that wait for a block hold no turn, and pay for the wait', async ()
   await newTrader()
   // The budget refills by two units a second, a quarter of what a second of waiting costs.
   const app = appWith({ MAX_PARALLEL_REQUESTS: '2', READ_LEASE_MS: '0', REQUEST_BUDGET_ADDRESS: '120' })
-  const listed = await callOverHttp('listVaults', {}, from('192.0.2.80', app))
-  const block = BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n
+  const block = await blockAhead(from('192.0.2.80', app))
   const order: string[] = []
   const waits = ['192.0.2.81', '192.0.2.82', '192.0.2.81', '192.0.2.82'].map(async address => {
     const response = await request('/vaults', { headers: { 'min-block': `${block}` } }, from(address, app))
@@ -429,8 +441,7 @@ it('requests that wait for a block hold no turn, and pay for the wait', async ()
 it('two dozen requests from four addresses that wait for a block keep nobody from reading, from its health and from opening', async () => {
   const trader = await newTrader()
   const app = appWith({ READ_LEASE_MS: '0' })
-  const listed = await callOverHttp('listVaults', {}, from('192.0.2.90', app))
-  const block = BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n
+  const block = await blockAhead(from('192.0.2.90', app))
   let waiting = 24
   const waits = Array.from({ length: waiting }, async (_, index) => {
     await request('/vaults', { headers: { 'min-block': `${block}` } }, from(`198.51.100.${1 + (index % 4)}`, app))
@@ -456,8 +467,7 @@ it('two dozen requests from four addresses that wait for a block keep nobody fro
 
 it('a client waits for blocks with as many requests as it can pay for, and the rest are refused at once', async () => {
   const app = appWith({ REQUEST_BUDGET_ADDRESS: '180', READ_LEASE_MS: '0' })
-  const listed = await callOverHttp('listVaults', {}, from('192.0.2.95', app))
-  const headers = { 'min-block': `${BigInt(listed.headers.get('x-as-of-block') ?? 0) + 20n}` }
+  const headers = { 'min-block': `${await blockAhead(from('192.0.2.95', app))}` }
   const statuses = await Promise.all(
     Array.from({ length: 20 }, async () => (await request('/vaults', { headers }, from('192.0.2.96', app))).status),
   )
