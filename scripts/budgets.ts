@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_471,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_790,
-  test: 63_455,
+  rehearsal: 4_789,
+  test: 63_462,
   scripts: 6_925,
 }
 

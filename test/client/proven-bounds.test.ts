@@ -95,10 +95,11 @@ const cases: Case[] = [
   },
 ]
 
-/** Runs a call against `answer`, and returns what was signed. */
+/** Runs a call against `answer`, and returns what was signed. `onFailure` gets the error of a call that failed. */
 async function signedBy(
   { call, needsNode }: Case,
   answer: (path: string) => Promise<Body> | Body,
+  onFailure: (error: unknown) => void = () => {},
 ): Promise<Message | undefined> {
   let signed: Message | undefined
   const account: Account = {
@@ -122,18 +123,25 @@ async function signedBy(
       return Response.json(await answer(pathname + search))
     },
   }
-  await call(createClient(options)).catch(() => {})
+  await call(createClient(options)).catch(onFailure)
   return signed
 }
 
 async function recorded(each: Case): Promise<{ answers: Answers; honest: Message }> {
   const answers: Answers = new Map()
-  const honest = await signedBy(each, async path => {
-    const body = await (await fetch(serviceUrl + path)).json()
-    answers.set(path, body)
-    return body
-  })
-  if (honest === undefined) throw new Error(`${each.what} signs nothing with an honest service`)
+  let cause: unknown
+  const honest = await signedBy(
+    each,
+    async path => {
+      const body = await (await fetch(serviceUrl + path)).json()
+      answers.set(path, body)
+      return body
+    },
+    error => {
+      cause = error
+    },
+  )
+  if (honest === undefined) throw new Error(`${each.what} signs nothing with an honest service`, { cause })
   return { answers, honest }
 }
 

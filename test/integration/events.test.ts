@@ -35,6 +35,7 @@ const connect = async (path: string, headers: Record<string, string> = {}): Prom
   follow(await request(path, { headers }))
 
 async function follow(response: Response): Promise<StreamListener> {
+  expect(response.status).toBe(200)
   const listener = listen(response)
   open.push(listener)
   await listener.open()

@@ -164,7 +164,7 @@ describe('the calendar of a token', () => {
         args: [AAPL as Address, { ...described, session }],
       })
     const sessions = async () => {
-      // The list of tokens reads what only their registrar changes anew, prices do so every 15 seconds.
+      // The list of tokens always reads their calendars; prices may take those of 15 seconds ago.
       const { tokens } = (await call('listTokens')).body
       const { prices } = (await call('getPrices')).body
       const { body: quote } = await call('getTradeIntentQuote', {

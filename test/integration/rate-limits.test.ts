@@ -1,5 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { CapitalMode } from '@agent-trading-service/protocol/enums'
+import { createTestClient, http } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { expect, it, vi } from 'vitest'
 import { connect } from '../../devnet/sender.ts'
@@ -55,10 +56,7 @@ it('one budget pays for all kinds of requests, each at its price, and 0 is no li
  * which other tests have moved the clock.
  */
 async function blockAhead(client: Fetch): Promise<bigint> {
-  await connect(deployment.rpcUrl, deployment.chainId).request({
-    method: 'anvil_mine',
-    params: ['0x80', '0x0'],
-  } as never)
+  await createTestClient({ mode: 'anvil', transport: http(deployment.rpcUrl) }).mine({ blocks: 128, interval: 0 })
   const { headers } = await callOverHttp('listVaults', {}, client)
   return BigInt(headers.get('x-as-of-block') ?? 0) + 20n
 }
