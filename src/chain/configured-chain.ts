@@ -43,7 +43,7 @@ type ChainMemory = {
   orderBookDomain?: Domain
   /** Whether the contracts have capital modes: a router that consults a trade policy has them. */
   hasCapitalModes?: boolean
-  /** Whether the registry of tokens knows their multipliers: then nobody asks the tokens too. */
+  /** A guess from the last read: the registry of tokens knows their multipliers, so the tokens are not asked. */
   registryHasMultipliers?: boolean
   /** A guess: the registries only grow. */
   registryEntries?: { vaults: Address[]; tokens: Address[] }

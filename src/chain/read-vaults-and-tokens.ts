@@ -172,7 +172,7 @@ async function readRegistries(chain: Chain, expected: RegistryEntries) {
     decimals: token.decimals ?? decimals.get(token.address),
     source: sourceOf(chain, token.address),
   }))
-  memory.registryHasMultipliers ||= tokens.some(({ facts }) => facts.registered !== undefined)
+  memory.registryHasMultipliers = tokens.some(({ facts }) => facts.registered !== undefined)
   const known: RegistryValues = { ...values, tokens }
   memory.settings = { readAt: Date.now(), values: known, priceCalls: priceCalls(chain, tokens) }
   return { block, entries, registered: toVaultsAndTokens(block, known) }

@@ -110,7 +110,7 @@ export async function readWatchedPositions(
     })
     for (const { address, round, maxAge = 0n, decimals, description, multiplier } of values.tokens) {
       const { multiplier: shares, effectiveAt } = multiplierIn(multiplier)
-      chain.memory.registryHasMultipliers ||= multiplier.registered !== undefined
+      chain.memory.registryHasMultipliers = multiplier.registered !== undefined
       if (decimals !== undefined) decimalsOf.set(address, decimals)
       if (shares !== undefined) chain.memory.multipliers.set(address, shares)
       tokenMarkets.set(address, {

@@ -52,7 +52,7 @@ export type EventsRequest = {
   lastEventId?: string
   /** Ends the iteration. */
   signal?: AbortSignal
-  /** Is told where the stream is when it opens, and while it only has events that others asked for. */
+  /** Called with the newest event of the service when the stream opens, and later if none of its own events came. */
   onPosition?: (position: StreamPosition) => void
 }
 
