@@ -24,8 +24,8 @@ import {
   webhooksOf,
 } from './webhook-notices.ts'
 
-/** All shards call `beat` every 15 seconds; one call in this time is enough. */
-const MIN_BEAT_INTERVAL_MS = 14_000
+/** Streams and shards ask for it as often as they open and call `beat`; one call of the indexer in this time is enough. */
+const MIN_WATCH_INTERVAL_MS = 14_000
 /** After a failure the index is read again after this time, even without a signal of a change. */
 const RETRY_MS = 2_000
 /** How often the vaults of intents are read before their events are published without, and the pause in between. */
@@ -58,7 +58,7 @@ export class EventStreamsObject extends DurableObject<Env> {
   #chain: TradingChain | undefined
   #publisher: IndexPublisher | undefined
   #isFailing = false
-  #beatenAt = 0
+  #watchedAt = 0
   readonly #inOrder = createQueue()
   /** Publishes everything in the index that is not in the log yet. */
   readonly #publishChanges = singleFlightAgain(() => this.#inOrder(() => this.#readChanges()))
@@ -100,10 +100,7 @@ export class EventStreamsObject extends DurableObject<Env> {
   /** Feeds a shard from now on; shards call this regularly. Returns the newest row of the log. */
   beat(shard: string): LogCursor {
     this.#feed.register(shard)
-    if (Date.now() - this.#beatenAt >= MIN_BEAT_INTERVAL_MS) {
-      this.#beatenAt = Date.now()
-      this.#watchIndex()
-    }
+    this.#watchIndex()
     return this.#eventLog.newest()
   }
 
@@ -197,6 +194,8 @@ export class EventStreamsObject extends DurableObject<Env> {
   }
 
   #watchIndex() {
+    if (Date.now() - this.#watchedAt < MIN_WATCH_INTERVAL_MS) return
+    this.#watchedAt = Date.now()
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
     this.ctx.waitUntil(indexer.watch(WATCH_MS).catch(logStreamFailure))
   }
