@@ -20,7 +20,7 @@ export async function signReport(
     configDigest,
     round = 1,
     signatures = reportConfig.faults + 1,
-  }: { configDigest: Hex; round?: number; signatures?: number },
+  }: { configDigest: Hex; round?: number; signatures?: number | undefined },
 ): Promise<Hex> {
   const context = [configDigest, padHex(numberToHex(round), { size: 32 }), padHex('0x', { size: 32 })] as const
   const hash = keccak256(concat([keccak256(report), ...context]))

@@ -26,6 +26,8 @@ type ReportServerOptions = {
   priceOf: (feedId: Hex) => bigint | undefined | Promise<bigint | undefined>
   /** The streams of each token, which controls call by its symbol. */
   streams?: Record<string, readonly Hex[]>
+  /** How many keys sign a report; as many as its verifier wants by default. */
+  signatures?: number | undefined
   port?: number
 }
 
@@ -40,6 +42,7 @@ export async function startReportServer({
   now,
   priceOf,
   streams = {},
+  signatures,
   port = 0,
 }: ReportServerOptions) {
   /** What streams say instead of their price now. */
@@ -56,7 +59,7 @@ export async function startReportServer({
     if (price === undefined) return undefined
     const observedAt = given?.observedAt ?? (await now())
     const report = reportOf(feedId, { marketStatus: OPEN_STATUS, ...given, price, observedAt })
-    const fullReport = await signReport(encodeReport(report), { configDigest, round: observedAt })
+    const fullReport = await signReport(encodeReport(report), { configDigest, round: observedAt, signatures })
     return {
       feedID: feedId,
       validFromTimestamp: report.validFromTimestamp,
