@@ -98,8 +98,8 @@ const cases: Case[] = [
 /** Runs a call against `answer`, and returns what was signed. `onFailure` gets the error of a call that failed. */
 async function signedBy(
   { call, needsNode }: Case,
-  answer: (path: string) => Promise<Body> | Body,
-  onFailure: (error: unknown) => void = () => {},
+  answer: (path: string) => Promise<Response> | Response,
+  { onFailure = () => {}, ...more }: Partial<ClientOptions> & { onFailure?: (error: unknown) => void } = {},
 ): Promise<Message | undefined> {
   let signed: Message | undefined
   const account: Account = {
@@ -115,12 +115,12 @@ async function signedBy(
     pins,
     ...(needsNode && { rpcUrl: deployment.rpcUrl }),
     onWarning: () => {},
-    retryBudgetMs: 0,
+    ...more,
     fetch: async (url, { method }) => {
       if (method !== undefined && method !== 'GET')
         return Response.json({ error: 'No.', code: 'MARKET_CLOSED' }, { status: 400 })
       const { pathname, search } = new URL(url)
-      return Response.json(await answer(pathname + search))
+      return answer(pathname + search)
     },
   }
   await call(createClient(options)).catch(onFailure)
@@ -129,19 +129,19 @@ async function signedBy(
 
 async function recorded(each: Case): Promise<{ answers: Answers; honest: Message }> {
   const answers: Answers = new Map()
-  let cause: unknown
+  const failures: unknown[] = []
   const honest = await signedBy(
     each,
     async path => {
-      const body = await (await fetch(serviceUrl + path)).json()
-      answers.set(path, body)
-      return body
+      const response = await fetch(serviceUrl + path)
+      const body = await response.clone().text()
+      if (response.ok) answers.set(path, JSON.parse(body))
+      else failures.push(`${path}: ${response.status} ${body}`)
+      return response
     },
-    error => {
-      cause = error
-    },
+    { onFailure: error => failures.push(error) },
   )
-  if (honest === undefined) throw new Error(`${each.what} signs nothing with an honest service`, { cause })
+  if (honest === undefined) throw new Error(`${each.what} signs nothing with an honest service: ${failures.join('; ')}`)
   return { answers, honest }
 }
 
@@ -206,7 +206,9 @@ it.each(cases)('whatever a service says, "$what" signs no more than its caller n
         const changedAnswer = new Map([[path, agreeing(changed(answers.get(path), at, lie))]])
         const signed = await signedBy(
           each,
-          asked => changedAnswer.get(asked) ?? answers.get(asked) ?? lookUp(answers, asked, changedAnswer),
+          asked =>
+            Response.json(changedAnswer.get(asked) ?? answers.get(asked) ?? lookUp(answers, asked, changedAnswer)),
+          { retryBudgetMs: 0 },
         )
         if (signed === undefined) continue
         const about = `${path} ${at.join('.')}: ${lie}`
