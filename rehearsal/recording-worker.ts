@@ -2,7 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import service from '../src/index.ts'
 import { REFUSED_PATH, type Refused } from './refused.ts'
 
-// The service of a rehearsal. It listens on a port for each agent, and counts by port what is refused over HTTP and MCP.
+// The service of a rehearsal. It listens on a port for each agent, and counts by port what HTTP and MCP refuse.
 export * from '../src/index.ts'
 
 type ResponseBody = {

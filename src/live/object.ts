@@ -24,7 +24,7 @@ import {
   webhooksOf,
 } from './webhook-notices.ts'
 
-/** Streams and shards ask for it as often as they open and call `beat`; one call of the indexer in this time is enough. */
+/** Each new stream and each `beat` of a shard ask for a watch; one in this time is enough. */
 const MIN_WATCH_INTERVAL_MS = 14_000
 /** After a failure the index is read again after this time, even without a signal of a change. */
 const RETRY_MS = 2_000
