@@ -55,7 +55,7 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
   for (const own of Map.groupBy(rows, ({ symbol }) => symbol).values()) refuseMixture(own)
   const timed = read.map(({ rows }) => timeCandles(rows))
   const candles = withoutOverlaps(timed.flatMap(each => each.candles))
-  const { symbols, steps } = toTape([...pricesOf(rows), ...candlesOf(candles, path)])
+  const { symbols, steps, notes = [] } = toTape([...pricesOf(rows), ...candlesOf(candles, path)])
   const changes = [...Map.groupBy(rows, ({ symbol }) => symbol).values()].flatMap(changesOf)
   const actions = actionsWithin(steps, changes)
   const replayed =
@@ -70,7 +70,7 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
       const own = actions.filter(({ announcedWith }) => announcedWith === index).map(({ action }) => action)
       return own.length === 0 ? step : { ...step, actions: own }
     }),
-    notes: [...[...read, ...timed].flatMap(({ notes }) => notes), ...replayed],
+    notes: [...[...read, ...timed].flatMap(({ notes }) => notes), ...notes, ...replayed],
   }
 }
 
@@ -336,9 +336,8 @@ export function toTape(posts: readonly Post[]): Tape {
   const byTime = Map.groupBy(posts, ({ time }) => time)
   const times = [...byTime.keys()].sort((a, b) => a - b)
   // What comes before every symbol has a price is not played.
-  const start = Math.max(
-    ...symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0),
-  )
+  const firsts = symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0)
+  const start = Math.max(...firsts)
   const last = new Map<string, bigint>()
   const steps: Step[] = []
   for (const time of times) {
@@ -352,7 +351,13 @@ export function toTape(posts: readonly Post[]): Tape {
   if (steps.length < 2) throw new TapeError('A tape needs prices of all of its symbols at two times at least.')
   if (steps.length > MAX_STEPS)
     throw new TapeError(`The tape has ${steps.length} steps. Write at most ${MAX_STEPS}, for example longer candles.`)
-  return { symbols, steps }
+  const isCut = posts.some(({ time, endsBar }) => time < start && endsBar)
+  const [startsAt, latest] = [new Date(start * 1_000).toISOString(), symbols[firsts.indexOf(start)]]
+  return {
+    symbols,
+    steps,
+    notes: isCut ? [`What is before ${startsAt} is not played: ${latest} has its first price then.`] : [],
+  }
 }
 
 /**

@@ -195,6 +195,14 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
   })
 })
 
+it('a file whose symbols begin at different times is played from the last one on, with a note', () => {
+  const rows = ['2026-01-05T15:00Z,AAPL,230', '2026-01-05T15:05Z,AAPL,231', '2026-01-05T15:10Z,NVDA,180']
+  const later = ['2026-01-05T15:15Z,NVDA,181', '2026-01-05T15:15Z,AAPL,232']
+  const tape = parseTape([file(`time,symbol,price\n${[...rows, ...later].join('\n')}\n`)])
+  expect(closes(tape).map(([time]) => time)).toEqual(['2026-01-05T15:10:00.000Z', '2026-01-05T15:15:00.000Z'])
+  expect(tape.notes).toEqual(['What is before 2026-01-05T15:10:00.000Z is not played: NVDA has its first price then.'])
+})
+
 describe('a file of prices with splits and dividends', () => {
   const history = (rows: string, more = '') =>
     file(`Date,Open,High,Low,Close,Volume,Dividends,Stock Splits${more}\n${rows}`, {
