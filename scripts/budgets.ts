@@ -36,7 +36,7 @@ const LINES: Record<string, number> = {
   'src/intents': 2_328,
   'src/keeper': 2_821,
   'src/limits': 541,
-  'src/live': 2_831,
+  'src/live': 2_830,
   'src/mcp': 2_540,
   'src/metrics': 581,
   'src/operations': 7_120,
@@ -56,11 +56,11 @@ const LINES: Record<string, number> = {
   reference: 2_731,
   'contracts/src': 12_955,
   'contracts/test': 22_507,
-  devnet: 5_471,
+  devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_789,
-  test: 63_462,
+  rehearsal: 4_794,
+  test: 63_483,
   scripts: 6_925,
 }
 
