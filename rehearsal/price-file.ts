@@ -106,10 +106,10 @@ function readTable(text: string, name: string): Line[] {
   const plain = text.replace(/^\uFEFF/, '')
   const [first = ''] = plain.split(/[\r\n]/, 1)
   const separator = first.includes(',') ? ',' : ([';', '\t'].find(each => first.includes(each)) ?? ',')
-  return dsvFormat(separator)
-    .parseRows(plain)
-    .map((cells, index) => ({ cells: cells.map(cell => cell.trim()), where: `Line ${index + 1} of ${name}` }))
-    .filter(({ cells }) => cells.some(cell => cell !== ''))
+  return dsvFormat(separator).parseRows(plain, (row, index) => {
+    const cells = row.map(cell => cell.trim())
+    return cells.some(cell => cell !== '') ? { cells, where: `Line ${index + 1} of ${name}` } : undefined
+  })
 }
 
 /** Refuses lines with more cells than the first one: their prices may have commas that are no separators. */
