@@ -31,7 +31,7 @@ ${readStyles()}</style>
 </head>
 <body>
 <main class="report stack">
-<header><p class="kicker">${escapeHtml(kicker)}</p><h1>${escapeHtml(title)}</h1>
+<header><p class="kicker">${escapeHtml(kicker)}</p><h1>${escapeHtml(title).replaceAll('/', '/<wbr>')}</h1>
 <p class="fine">${escapeHtml(fine)}</p></header>
 ${body}
 </main>
