@@ -36,7 +36,7 @@ const LINES: Record<string, number> = {
   'src/intents': 2_328,
   'src/keeper': 2_821,
   'src/limits': 541,
-  'src/live': 2_830,
+  'src/live': 2_834,
   'src/mcp': 2_540,
   'src/metrics': 581,
   'src/operations': 7_120,
@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_794,
-  test: 63_483,
+  rehearsal: 4_793,
+  test: 63_497,
   scripts: 6_925,
 }
 

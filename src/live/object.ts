@@ -24,7 +24,7 @@ import {
   webhooksOf,
 } from './webhook-notices.ts'
 
-/** Each new stream and each `beat` of a shard ask for a watch; one in this time is enough. */
+/** How often to renew the watch at most: every new stream and every beat of a shard asks for it. */
 const MIN_WATCH_INTERVAL_MS = 14_000
 /** After a failure the index is read again after this time, even without a signal of a change. */
 const RETRY_MS = 2_000
@@ -197,7 +197,11 @@ export class EventStreamsObject extends DurableObject<Env> {
     if (Date.now() - this.#watchedAt < MIN_WATCH_INTERVAL_MS) return
     this.#watchedAt = Date.now()
     const indexer = this.env.HISTORY_INDEXER.getByName(this.ctx.id.name ?? '')
-    this.ctx.waitUntil(indexer.watch(WATCH_MS).catch(logStreamFailure))
+    const watching = indexer.watch(WATCH_MS).catch(error => {
+      this.#watchedAt = 0
+      logStreamFailure(error)
+    })
+    this.ctx.waitUntil(watching)
   }
 
   #publish(events: readonly LoggedEvent[]) {

@@ -36,7 +36,7 @@ const connect = async (path: string, headers: Record<string, string> = {}): Prom
   follow(await request(path, { headers }))
 
 async function follow(response: Response): Promise<StreamListener> {
-  expect(response.ok ? '' : await response.text()).toBe('')
+  if (!response.ok) expect.fail(`${response.status} ${await response.text()}`)
   const listener = listen(response)
   open.push(listener)
   await listener.open()
@@ -201,8 +201,22 @@ it('asks the indexer to follow the chain once for all streams that open within a
   await abortAllDurableObjects()
   await Promise.all(Array.from({ length: 20 }, () => connect('/events')))
   await indexer().catchUp()
-  expect(watch).toHaveBeenCalledOnce()
+  const watches = watch.mock.calls.length
   vi.restoreAllMocks()
+  expect(watches).toBe(1)
+})
+
+it('asks the indexer again if it could not be reached', async () => {
+  const watch = vi.spyOn(HistoryIndexerObject.prototype, 'watch').mockRejectedValueOnce(new Error('unreachable'))
+  captureLog('error')
+  await abortAllDurableObjects()
+  await connect('/events')
+  await indexer().catchUp()
+  await connect('/events')
+  await indexer().catchUp()
+  const watches = watch.mock.calls.length
+  vi.restoreAllMocks()
+  expect(watches).toBe(2)
 })
 
 it('logs a failure of the streams with the frames of its cause', async () => {
