@@ -335,9 +335,11 @@ export function toTape(posts: readonly Post[]): Tape {
     throw new TapeError(`The tape has ${symbols.length} symbols. Write at most ${MAX_SYMBOLS}.`)
   const byTime = Map.groupBy(posts, ({ time }) => time)
   const times = [...byTime.keys()].sort((a, b) => a - b)
-  // What comes before every symbol has a price is not played.
-  const firsts = symbols.map(symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0)
-  const start = Math.max(...firsts)
+  // The tape starts once every symbol has a price.
+  const firstTimes = symbols.map(
+    symbol => times.find(time => byTime.get(time)?.some(each => each.symbol === symbol)) ?? 0,
+  )
+  const start = Math.max(...firstTimes)
   const last = new Map<string, bigint>()
   const steps: Step[] = []
   for (const time of times) {
@@ -351,13 +353,10 @@ export function toTape(posts: readonly Post[]): Tape {
   if (steps.length < 2) throw new TapeError('A tape needs prices of all of its symbols at two times at least.')
   if (steps.length > MAX_STEPS)
     throw new TapeError(`The tape has ${steps.length} steps. Write at most ${MAX_STEPS}, for example longer candles.`)
-  const isCut = posts.some(({ time, endsBar }) => time < start && endsBar)
-  const [startsAt, latest] = [new Date(start * 1_000).toISOString(), symbols[firsts.indexOf(start)]]
-  return {
-    symbols,
-    steps,
-    notes: isCut ? [`What is before ${startsAt} is not played: ${latest} has its first price then.`] : [],
-  }
+  if (!posts.some(({ time, endsBar }) => time < start && endsBar)) return { symbols, steps }
+  const startsAt = new Date(start * 1_000).toISOString()
+  const latest = symbols[firstTimes.indexOf(start)]
+  return { symbols, steps, notes: [`Prices before ${startsAt} are not played: ${latest} has none until then.`] }
 }
 
 /**

@@ -200,7 +200,7 @@ it('a file whose symbols begin at different times is played from the last one on
   const later = ['2026-01-05T15:15Z,NVDA,181', '2026-01-05T15:15Z,AAPL,232']
   const tape = parseTape([file(`time,symbol,price\n${[...rows, ...later].join('\n')}\n`)])
   expect(closes(tape).map(([time]) => time)).toEqual(['2026-01-05T15:10:00.000Z', '2026-01-05T15:15:00.000Z'])
-  expect(tape.notes).toEqual(['What is before 2026-01-05T15:10:00.000Z is not played: NVDA has its first price then.'])
+  expect(tape.notes).toEqual(['Prices before 2026-01-05T15:10:00.000Z are not played: NVDA has none until then.'])
 })
 
 describe('a file of prices with splits and dividends', () => {
