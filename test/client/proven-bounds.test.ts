@@ -99,7 +99,7 @@ const cases: Case[] = [
 async function signedBy(
   { call, needsNode }: Case,
   answer: (path: string) => Promise<Response> | Response,
-  { onFailure = () => {}, ...more }: Partial<ClientOptions> & { onFailure?: (error: unknown) => void } = {},
+  { onFailure = () => {}, ...retries }: { onFailure?: (error: unknown) => void; retryBudgetMs?: number } = {},
 ): Promise<Message | undefined> {
   let signed: Message | undefined
   const account: Account = {
@@ -115,7 +115,7 @@ async function signedBy(
     pins,
     ...(needsNode && { rpcUrl: deployment.rpcUrl }),
     onWarning: () => {},
-    ...more,
+    ...retries,
     fetch: async (url, { method }) => {
       if (method !== undefined && method !== 'GET')
         return Response.json({ error: 'No.', code: 'MARKET_CLOSED' }, { status: 400 })
