@@ -1,18 +1,21 @@
 import { runInDurableObject } from 'cloudflare:test'
 import type { env } from 'cloudflare:workers'
 import { vi } from 'vitest'
+import type { KeeperObject } from '../../src/keeper/object.ts'
 
 type Keeper = ReturnType<typeof env.KEEPER.get>
 
 /**
- * Deletes the alarm of a keeper, so that it runs only when a test says so. A cycle that the alarm has started arms the
- * next one when it ends, so the alarm is deleted again after that.
+ * Deletes the alarm of a keeper, so that it runs only when a test says so. A cycle that the alarm has started, or that
+ * follows the one that runs now, has ended then, and has armed no other.
  */
 export async function disarmKeeper(keeper: Keeper): Promise<void> {
-  const deleteAlarm = () => runInDurableObject(keeper, (_, { storage }) => storage.deleteAlarm())
-  await deleteAlarm()
-  await keeper.runCycle()
-  await deleteAlarm()
+  await runInDurableObject(keeper, async (keeper: KeeperObject, { storage }) => {
+    const arming = vi.spyOn(storage, 'setAlarm').mockResolvedValue()
+    await storage.deleteAlarm()
+    for (let cycles = 0; cycles < 2; cycles++) await keeper.runCycle()
+    arming.mockRestore()
+  })
 }
 
 async function isInFlight(keeper: Keeper): Promise<boolean> {
