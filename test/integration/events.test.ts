@@ -8,7 +8,7 @@ import { HistoryIndexerObject } from '../../src/history/object.ts'
 import { type StreamOpening, shardName, streamPlacesOf } from '../../src/live/client.ts'
 import type { StreamEvent } from '../../src/live/event.ts'
 import { type EventLog, openEventLog } from '../../src/live/store.ts'
-import { MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
+import { HEARTBEAT_SECONDS, MAX_STREAMS_PER_OBJECT } from '../../src/live/subscribers.ts'
 import { FIRST_OFF_CHAIN_INDEX } from '../../src/resources/event-id.ts'
 import { chain, GENESIS, newTrader, openPosition, sign, submit, type Trader } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
@@ -161,7 +161,7 @@ describe('a stream', () => {
     const stream = await connect('/events?heartbeat=4')
     const opened = Date.now()
     await stream.until(() => stream.comments.includes('heartbeat') || stream.positions.length > 1)
-    expect(Date.now() - opened).toBeLessThan(4_500)
+    expect(Date.now() - opened).toBeLessThan(HEARTBEAT_SECONDS * 1_000)
   })
 
   it('a stream is refused for a header of the wrong format, and for another method', async () => {

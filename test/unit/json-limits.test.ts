@@ -28,7 +28,7 @@ test('a string that does not end, and a run of quotes after backslashes, cost no
     ' '.repeat(250_000),
   ])
     isTooComplex(text)
-  expect(performance.now() - startedAt).toBeLessThan(200)
+  expect(performance.now() - startedAt).toBeLessThan(5_000) // the square of their length takes minutes
 })
 
 test('each 16 KiB of a body beyond the first cost a unit, and one of undeclared length costs as much as the largest', () => {
