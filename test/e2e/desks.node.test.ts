@@ -4,7 +4,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, type TestWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage } from './watched-page.ts'
+import { closeContext, openPage } from './watched-page.ts'
 
 // What owners and depositors do with a wallet in a real browser.
 
@@ -95,7 +95,7 @@ describe('the desks', () => {
     await several.getByRole('button', { name: 'Sign in the wallet' }).click()
     await several.getByText('Done.').waitFor()
     expect((await request(`/agents/${sibling.agentId}/mandate`)).mandate.mode).toBe('reduceOnly')
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks let an owner set a mandate and hand the agent to another owner, who accepts it', async () => {
@@ -127,7 +127,7 @@ describe('the desks', () => {
     await offer.getByRole('definition').getByText(newOwner.address).waitFor()
     await offer.getByRole('button', { name: 'Sign in the wallet' }).click()
     await offer.getByText('Done.').waitFor()
-    await page.context().close()
+    await closeContext(page)
 
     const other = await openDesk(newOwner, '/app/owner')
     await other.getByText('This address owns no agent.').waitFor()
@@ -141,7 +141,7 @@ describe('the desks', () => {
     await other.getByRole('link', { name: 'Agent to hand over' }).waitFor()
     const { agent } = await request(`/agents/${agentId}`)
     expect([agent.owner, agent.signer]).toEqual([newOwner.address, newSigner.address])
-    await other.context().close()
+    await closeContext(other)
   })
 
   it('the desks renew a mandate that has expired, and its agent says that it has', async () => {
@@ -168,7 +168,7 @@ describe('the desks', () => {
     await mandate.getByText('Until: enter a time to come').waitFor()
     await setUntil(Number(timestamp) + 40 * 86_400)
     await page.getByText('The mandate has expired').waitFor({ state: 'detached' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks keep a stop that an owner signs while a mandate is reviewed', async () => {
@@ -198,7 +198,7 @@ describe('the desks', () => {
     await mandate.getByText('Done.').waitFor()
     const { mandate: set } = await request(`/agents/${agentId}/mandate`)
     expect(set).toMatchObject({ mode: 'reduceOnly', maxTradeUsdc: '100000001' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks let an owner withdraw an offer, and replace the signer', async () => {
@@ -223,7 +223,7 @@ describe('the desks', () => {
     await reviewAndSign('Replace the signer', newSigner.address)
     const { agent } = await request(`/agents/${agentId}`)
     expect([agent.owner, agent.signer]).toEqual([owner.address, newSigner.address])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks let a depositor deposit and, after the holding time, withdraw', async () => {
@@ -268,7 +268,7 @@ describe('the desks', () => {
       return page.getByText(/You receive about/).count()
     }
     await expect.poll(previewOfMax, { timeout: 60_000 }).toBe(1)
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks leave a way out of a wallet that never answers, and follow what it sends later', async () => {
@@ -312,7 +312,7 @@ describe('the desks', () => {
 
     await wallet.announce('disconnect', { code: 4900 })
     await page.getByRole('button', { name: `Connect ${WALLET_NAME}` }).waitFor()
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks leave everything as it was if the wallet declines, and can be tried again', async () => {
@@ -326,7 +326,7 @@ describe('the desks', () => {
     await page.getByText('You declined in the wallet; it sent nothing for this step.').waitFor()
     expect(await deposit.isEnabled()).toBe(true)
     expect(await totalAssets()).toBe(before)
-    await page.context().close()
+    await closeContext(page)
 
     const { agentId } = await register(8, 'Agent of a hesitant owner', 'frontier')
     const desk = await openDeskWithWallet(accountOf(8), `/app/owner?agent=${agentId}`)
@@ -339,7 +339,7 @@ describe('the desks', () => {
     await stop.getByRole('button', { name: 'Sign in the wallet' }).click()
     await stop.getByText('Done.').waitFor()
     expect((await request(`/agents/${agentId}/mandate`)).mandate.mode).toBe('reduceOnly')
-    await desk.page.context().close()
+    await closeContext(desk.page)
   })
 
   it('the desks let a depositor leave a request for the next price, see it and cancel it', async () => {
@@ -373,7 +373,7 @@ describe('the desks', () => {
     wallet.blind.clear()
     await page.getByText('Deposited 31.50 USDC.').waitFor()
     expect((await totalAssets()) - before).toBe(31_500_000n)
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks stop between approval and deposit if the wallet changes its account', async () => {
@@ -387,7 +387,7 @@ describe('the desks', () => {
     await page.getByRole('button', { name: 'Deposit', exact: true }).click()
     await page.getByText(`The wallet is on account ${other.address}, not on ${depositor.address}`).waitFor()
     expect(await totalAssets()).toBe(before)
-    await page.context().close()
+    await closeContext(page)
   })
 
   it.each([
@@ -415,7 +415,7 @@ describe('the desks', () => {
         nativeCurrency: { symbol: 'ETH', decimals: 18 },
       },
     ])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks state fees and holding time without a wallet, and need one to send', async () => {
@@ -426,7 +426,7 @@ describe('the desks', () => {
     await page.getByText('Withdrawal fee').waitFor()
     await page.getByRole('region', { name: 'Shares that cover losses first' }).waitFor()
     expect(await page.getByRole('button', { name: 'Connect a wallet to deposit' }).isDisabled()).toBe(true)
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the desks log no error and violate no policy', () => {

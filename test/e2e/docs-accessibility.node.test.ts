@@ -4,7 +4,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
 import { launchBrowser } from './browser.ts'
 import { screensOf } from './screens.ts'
-import { openPage } from './watched-page.ts'
+import { closeContext, openPage } from './watched-page.ts'
 
 // axe on the kinds of pages of the API reference.
 
@@ -40,6 +40,6 @@ it.each(screensOf(inject('isLong')))(
     }
     expect(problems).toEqual([])
     expect([...hosts]).toEqual([new URL(docs).host])
-    await page.context().close()
+    await closeContext(page)
   },
 )

@@ -9,7 +9,7 @@ import { createPayer } from '../../packages/client/src/pay.ts'
 import { errorRows } from '../../src/errors/catalogue.ts'
 import type { Body } from '../support/body.ts'
 import { launchBrowser } from './browser.ts'
-import { openContext } from './watched-page.ts'
+import { closeContext, openContext } from './watched-page.ts'
 
 // The API reference in a real browser, over the running service.
 
@@ -276,7 +276,7 @@ describe('on a phone', () => {
       await phone.goto(docs + path)
       expect(await phone.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(0)
     }
-    await phone.context().close()
+    await closeContext(phone)
   })
 })
 

@@ -6,7 +6,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, type TestWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage, type WatchedPage } from './watched-page.ts'
+import { closeContext, openPage, type WatchedPage } from './watched-page.ts'
 
 // What an owner sees and sets up at the desk besides the actions of desks.node.test.ts.
 
@@ -55,7 +55,7 @@ describe("the owner's desk", () => {
       'Mandate set',
     ])
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it("the owner's desk lists the agents that are offered to the account", async () => {
@@ -69,14 +69,14 @@ describe("the owner's desk", () => {
     await offer.getByRole('button', { name: 'Review' }).click()
     await offer.getByRole('button', { name: 'Sign in the wallet' }).click()
     await offer.getByText('Done.').waitFor()
-    await seller.page.context().close()
+    await closeContext(seller.page)
     const { page, problems } = await openDesk()
     const accept = page.getByRole('region', { name: 'Accept an offer' })
     await accept.getByRole('link', { name: /^Agent for sale/ }).waitFor()
     await accept.getByRole('button', { name: `Choose agent ${offered}` }).click()
     expect(await accept.getByLabel('Agent id').inputValue()).toBe(offered)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it("the owner's desk creates a webhook, shows its secret once, tests and deletes it", async () => {
@@ -104,7 +104,7 @@ describe("the owner's desk", () => {
     await row.getByRole('button', { name: 'Delete' }).click()
     await webhooks.getByText('No webhook yet.').waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
     server.close()
   })
 
@@ -167,7 +167,7 @@ describe("the owner's desk", () => {
     await orders.getByText('No order waits.').waitFor()
     expect((await request(`/agents/${agent.agentId}/orders/${orderId}`)).state).toBe('cancelled')
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it("the owner's desk says who can place orders to an account that is not the signer", async () => {
@@ -176,6 +176,6 @@ describe("the owner's desk", () => {
     await place.getByText(`Only the agent's signer can sign this: ${owner.address}`).waitFor()
     expect(await place.getByRole('button').count()).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 })

@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
-import { openPage, setVisibility } from './watched-page.ts'
+import { closeContext, openPage, setVisibility } from './watched-page.ts'
 
 // What the pages say while reads fail in different ways, and how they recover: mostly waits for their next reads.
 
@@ -60,7 +60,7 @@ describe('while reads fail', () => {
       await page.locator('.figures').first().waitFor()
       await notice.waitFor({ state: 'detached' })
     }
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages say that the index is behind the chain until it is not', async () => {
@@ -77,7 +77,7 @@ describe('while reads fail', () => {
     await page.unrouteAll({ behavior: 'ignoreErrors' })
     await notice.waitFor({ state: 'detached' })
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages read a service that limits them no sooner than it asks for', async () => {
@@ -92,7 +92,7 @@ describe('while reads fail', () => {
     await expect.poll(() => readAt.length).toBe(2)
     const [first = 0, second = 0] = readAt
     expect(second - first).toBeGreaterThanOrEqual(8_000)
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('a page that cannot use a response says so, and recovers once it reads another', async () => {
@@ -118,6 +118,6 @@ describe('while reads fail', () => {
       await page.locator('.figures').first().waitFor()
       expect(await broken.count()).toBe(0)
     }
-    await page.context().close()
+    await closeContext(page)
   })
 })

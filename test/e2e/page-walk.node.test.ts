@@ -5,7 +5,7 @@ import type { Account } from '../../devnet/accounts.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage } from './watched-page.ts'
+import { closeContext, openPage } from './watched-page.ts'
 
 // A walk over all pages in each state of readiness, in both themes, from a small phone to a desktop.
 
@@ -161,8 +161,7 @@ it.each(Object.keys(readiness))(
       found.push(
         ...problems.filter(problem => !/status of (429|50[23])/.test(problem)).map(problem => `${path}: ${problem}`),
       )
-      await page.unrouteAll({ behavior: 'ignoreErrors' })
-      await page.context().close()
+      await closeContext(page)
     }
     expect(found).toEqual([])
     expect(views).toBe(24 * WIDTHS.length * THEMES.length)

@@ -6,7 +6,7 @@ import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { screensOf } from './screens.ts'
 import { injectWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage } from './watched-page.ts'
+import { closeContext, openPage } from './watched-page.ts'
 
 // axe on every page and in every state of it that a visitor meets.
 
@@ -117,7 +117,7 @@ it.each(screensOf(inject('isLong')))(
     found.push(...(await problemsOf(page, 'the search')))
     expect(found).toEqual([])
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   },
 )
 
@@ -148,7 +148,7 @@ it('every page fits into its window from a small phone to a desktop, and cuts ne
   }
   expect(found).toEqual([])
   expect(problems).toEqual([])
-  await page.context().close()
+  await closeContext(page)
 })
 
 it.each(screensOf(inject('isLong')))(
@@ -194,8 +194,7 @@ it.each(screensOf(inject('isLong')))(
     await webhooks.getByText('No webhook yet.').waitFor()
     expect(found).toEqual([])
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   },
 )
 
@@ -223,6 +222,6 @@ it.each(screensOf(inject('isLong')))(
     await page.getByRole('alert').first().waitFor()
     found.push(...(await problemsOf(page, 'a lost connection')))
     expect(found).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   },
 )

@@ -9,7 +9,7 @@ import { ownerControlsAbi } from '../../contracts-abi/owner-controls.ts'
 import { vaultTrackRegistryAbi } from '../../contracts-abi/vault-track-registry.ts'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
-import { openPage, setVisibility } from './watched-page.ts'
+import { closeContext, openPage, setVisibility } from './watched-page.ts'
 
 // The pages in a real browser, on a running service and its chain.
 
@@ -66,7 +66,7 @@ describe('the pages', () => {
     expect(loads).toBe(1)
     expect(problems).toEqual([])
     expect([...hosts]).toEqual([new URL(serviceUrl).host])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the page of an agent shows the examination that its owner names on chain, as a claim, and no malformed one', async () => {
@@ -100,7 +100,7 @@ describe('the pages', () => {
     await page.getByRole('region', { name: 'Identity' }).waitFor()
     expect(await panel.count()).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the page of an agent shows the certificate that its track requires, and the one that its owner has claimed', async () => {
@@ -129,7 +129,7 @@ describe('the pages', () => {
     await panel.getByText('Claimed by the owner').waitFor()
     expect(await panel.getByText('requires a certificate').count()).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
     await requireExamination(zeroHash)
   })
 
@@ -181,7 +181,7 @@ describe('the pages', () => {
     await page.getByRole('heading', { level: 1, name: 'Buy a token as a new position' }).waitFor()
     for (const text of ['HOOD', '50.00 USDC', 'stop-loss at -5 %: sell 100 %']) expect(words).toContain(text)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('a figure reads the same on every page that shows it', async () => {
@@ -215,8 +215,7 @@ describe('the pages', () => {
       expect(await text(), path).not.toMatch(/\b0\.51\s%/)
     }
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('a loss of nearly ten billion, and names of 64 letters, fit on the smallest phone', async () => {
@@ -256,8 +255,7 @@ describe('the pages', () => {
       expect(await page.evaluate('document.documentElement.scrollWidth'), path).toBe(320)
     }
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('an agent is compared with shares of its vault, its tokens with today, and corporate actions are on the chart', async () => {
@@ -298,8 +296,7 @@ describe('the pages', () => {
     await mark.waitFor()
     expect(await mark.textContent()).toBe('Corporate action: one token stands for 2 shares instead of 1')
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('a host of MCP Apps shows the result of a tool as a card, which loads nothing and follows its theme', async () => {
@@ -346,7 +343,7 @@ describe('the pages', () => {
     expect(await page.evaluate('window.seen')).toContain('ui/notifications/size-changed')
     expect([...hosts].filter(Boolean)).toEqual([])
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the page of a transaction finds its trade behind a page of others of the same block', async () => {
@@ -362,8 +359,7 @@ describe('the pages', () => {
     await page.getByRole('heading', { level: 1, name: 'Opened: PLTR' }).waitFor()
     expect(await page.getByRole('table', { name: 'Trades' }).getByRole('row').count()).toBe(2)
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' })
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show what an open order waits for until it is cancelled, and its line among the prices', async () => {
@@ -435,7 +431,7 @@ describe('the pages', () => {
     await asked.getByRole('link', { name: 'AMZN' }).waitFor()
     await page.getByRole('region', { name: 'What came of it' }).getByText('Order placed').waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show what happened between their reads and the opening of their stream', async () => {
@@ -458,7 +454,7 @@ describe('the pages', () => {
     await orders.getByText('Past orders').click({ timeout: 60_000 })
     await orders.getByRole('table', { name: 'Past orders' }).getByText('cancelled').waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages draw on the page of an agent what it did among the prices, first of the token it bought last', async () => {
@@ -472,7 +468,7 @@ describe('the pages', () => {
     await pricesOf('META').getByText('entry').waitFor()
     expect(page.url()).toContain('?symbol=META')
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages end the chart with the figures above it, after each trade', async () => {
@@ -497,7 +493,7 @@ describe('the pages', () => {
     }
     await page.getByText('No open position.').waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages draw an agent from its registration on, and set results of earlier tracks apart from its capital', async () => {
@@ -518,8 +514,7 @@ describe('the pages', () => {
     const present = page.locator('.figures > div', { hasText: 'Realized on the track' })
     expect(await present.innerText()).not.toContain('1,0')
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages keep the page of a list in the address, and a shared one leads to the first', async () => {
@@ -549,7 +544,7 @@ describe('the pages', () => {
     await pages.getByRole('button', { name: 'First page' }).click()
     await expect.poll(() => pages.getByRole('rowheader').allInnerTexts()).toEqual(first)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show what an agent realized on each day, and compare it with another', async () => {
@@ -583,7 +578,7 @@ describe('the pages', () => {
     const csv = await page.getByRole('link', { name: 'CSV of the leaderboard' }).getAttribute('href')
     expect(await (await fetch(serviceUrl + csv)).text()).toContain('Watched agent')
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show what each agent gained with the money of a vault, and how much of it the agent may use', async () => {
@@ -605,8 +600,7 @@ describe('the pages', () => {
     expect(words).toContain('−12.50 USDC')
     expect(words).toContain(`${(Number(allocation.cap) / 1e6).toLocaleString('en', { minimumFractionDigits: 2 })} USDC`)
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show that a reorg took something back', async () => {
@@ -635,7 +629,7 @@ describe('the pages', () => {
     expect(await page.getByText('The chain dropped its blocks').count()).toBe(0)
     // Until the new branch is as long as the old one, the service returns NODES_BEHIND.
     expect(problems.filter(problem => !/status of 502/.test(problem))).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages read again only what an event touches, and keep still while they are read', async () => {
@@ -657,7 +651,7 @@ describe('the pages', () => {
     await page.getByRole('link', { name: /COIN/ }).first().waitFor()
     expect(reads.mandate).toBeLessThan(reads['risk-state']) // both are also read at the same intervals
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it.each(inject('isLong') ? [360, 1440] : [360])('the pages keep still while they are read at %d px', async width => {
@@ -677,7 +671,7 @@ describe('the pages', () => {
     }
     expect(Object.entries(shifts).filter(([, shift]) => shift > 0.05)).toEqual([])
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages begin the reads of a page together, and make each of them once', async () => {
@@ -699,7 +693,7 @@ describe('the pages', () => {
     // The days, and the hours of a young vault.
     expect(statistics.map(url => new URL(url).searchParams.get('interval'))).toEqual(['1d', '1h'])
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the status page says in an outage that trading is not possible and why, in an open tab and in a fresh one', async () => {
@@ -722,7 +716,7 @@ describe('the pages', () => {
     }
     await verdict.filter({ hasText: 'Trading is possible' }).waitFor()
     expect(problems.filter(problem => !/status of 503/.test(problem))).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the status page shows each state of readiness without a fault of the page', async () => {
@@ -760,7 +754,7 @@ describe('the pages', () => {
       await page.unroute('**/health/ready')
     }
     expect(problems.filter(problem => !/status of 503/.test(problem))).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages end their stream while nobody sees them, and then read what they have missed', async () => {
@@ -778,7 +772,7 @@ describe('the pages', () => {
     await page.getByRole('article', { name: `NVDA, position ${positionId}` }).waitFor()
     await trade(agent, 'reduce', { positionId, exitBps: '10000' })
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages share one stream between tabs, which another tab takes over from the one that leaves', async () => {
@@ -803,7 +797,7 @@ describe('the pages', () => {
     await trade(agent, 'open', { symbol: 'META', usdcAmount: '60', exits: '-900:10000' })
     await second.getByRole('link', { name: /META/ }).first().waitFor()
     expect(problems).toEqual([])
-    await second.context().close()
+    await closeContext(second)
   })
 
   if (inject('isLong'))
@@ -828,7 +822,7 @@ describe('the pages', () => {
       for (const page of [first, second]) await page.getByRole('link', { name: /HOOD/ }).first().waitFor()
       expect(streams.at(1)).toBe(second)
       expect(problems).toEqual([])
-      await first.context().close()
+      await closeContext(first)
     })
 
   it.each([0, 1, 2, 3])('the pages draw %d candles and points inside their charts on a phone', async count => {
@@ -870,8 +864,7 @@ describe('the pages', () => {
       await page.getByText('No price was posted yet.').waitFor()
     }
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show the first rows of a list and the values under a finger on a phone', async () => {
@@ -899,7 +892,7 @@ describe('the pages', () => {
     expect(sizes.length).toBeGreaterThan(0)
     expect(Math.min(...sizes)).toBeGreaterThanOrEqual(16)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the page of a replaced transaction says so, and leads to the one that took its nonce', async () => {
@@ -914,7 +907,7 @@ describe('the pages', () => {
     expect(await link.getAttribute('href')).toBe(`/app/transactions/${zeroHash}`)
     expect(await page.getByText('pending', { exact: true }).count()).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the page of an agent with 400 positions shows and reads ten of them at a time', async () => {
@@ -942,8 +935,7 @@ describe('the pages', () => {
     expect(await open.getByRole('article').count()).toBe(10)
     await expect.poll(() => read.size).toBe(20)
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages read a chart with the arrow keys', async () => {
@@ -971,7 +963,7 @@ describe('the pages', () => {
     }
     expect(await chart.getAttribute('aria-valuetext')).toMatch(/: equity [\d,]+, drawdown [−-]?\d+(\.\d+)?\s%$/)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages show names of agents as text, with what would hide or reorder it', async () => {
@@ -985,7 +977,7 @@ describe('the pages', () => {
       expect(await page.locator('body').innerText()).not.toContain(RIGHT_TO_LEFT_OVERRIDE)
     }
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages can be linked to, reloaded and gone back to', async () => {
@@ -1024,7 +1016,7 @@ describe('the pages', () => {
     await page.goto(`${serviceUrl}/app/tokens/NOTHING`)
     await page.getByText('The service does not know this token.').waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages say that they are stale while the service is gone, and recover', async () => {
@@ -1046,7 +1038,7 @@ describe('the pages', () => {
     await page.unroute(isRead)
     await page.getByText('Live', { exact: true }).waitFor()
     await page.getByRole('heading', { level: 1, name: 'Frontier' }).waitFor()
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('the pages mark money that follows from a stale price', async () => {
@@ -1069,8 +1061,7 @@ describe('the pages', () => {
       await page.getByText(/^No fresh price for NVDA: .+ the last known one\.$/).waitFor()
     }
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   if (inject('isLong'))
@@ -1083,7 +1074,7 @@ describe('the pages', () => {
       await page.getByText('Stale: no connection to the service').waitFor({ timeout: 15_000 })
       await page.unroute('**/*')
       await page.getByText('Live', { exact: true }).waitFor()
-      await page.context().close()
+      await closeContext(page)
     })
 
   it('the pages are served at / to browsers only, under a policy that allows no other script or style', async () => {
@@ -1125,6 +1116,6 @@ describe('the pages', () => {
     ])
       await start.getByText(text, { exact: true }).first().waitFor()
     expect(problems).toEqual([])
-    await start.context().close()
+    await closeContext(start)
   })
 })

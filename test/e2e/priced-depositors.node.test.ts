@@ -13,7 +13,7 @@ import { type Ats, createAts } from '../support/ats.ts'
 import { createScene } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage } from './watched-page.ts'
+import { closeContext, openPage } from './watched-page.ts'
 
 // Depositors of a vault whose prices are signed reports, as on the demo's chain, after a day on which nobody traded.
 
@@ -128,5 +128,5 @@ it('depositors at the desk see their worth at the newest reports, and the wallet
     call: { functionName: 'deposit', args: [parseUnits('25', 6), payer()] },
   })
   expect(problems).toEqual([])
-  await page.context().close()
+  await closeContext(page)
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { createScene, type SceneAgent } from '../support/scene.ts'
 import { launchBrowser } from './browser.ts'
 import { injectWallet, WALLET_NAME } from './test-wallet.ts'
-import { openPage, setVisibility } from './watched-page.ts'
+import { closeContext, openPage, setVisibility } from './watched-page.ts'
 
 // What visitors do on the pages besides reading them.
 
@@ -53,7 +53,7 @@ describe('visitors of the pages', () => {
     await page.getByRole('button', { name: 'Copy the requests' }).click()
     await expect.poll(copied).toContain(`curl -s ${serviceUrl}/vaults\n`)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors who asked for it are alerted to a stop that fires while the tab is hidden', async () => {
@@ -78,7 +78,7 @@ describe('visitors of the pages', () => {
     await page.getByText('in the title of this tab').waitFor() // the permission of this test's browser is per load
     expect(await page.evaluate('window.asked')).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors choose a wallet by its icon, and on a phone without one open the page in the browser of a wallet', async () => {
@@ -90,7 +90,7 @@ describe('visitors of the pages', () => {
     await expect
       .poll(() => icon.evaluate(image => (image as unknown as { naturalWidth: number }).naturalWidth))
       .toBeGreaterThan(0)
-    await page.context().close()
+    await closeContext(page)
 
     const phone = await openPage(browser, { viewport: { width: 360, height: 800 }, hasTouch: true, isMobile: true })
     await phone.page.goto(serviceUrl + path)
@@ -103,7 +103,7 @@ describe('visitors of the pages', () => {
     await phone.page.getByRole('button', { name: 'Connect the wallet of this browser' }).click()
     await phone.page.getByText('connected', { exact: true }).waitFor()
     expect([...problems, ...phone.problems]).toEqual([])
-    await phone.page.context().close()
+    await closeContext(phone.page)
   })
 
   it('visitors find an agent by a word of its name from every page, with the keyboard or the pointer', async () => {
@@ -129,7 +129,7 @@ describe('visitors of the pages', () => {
     await page.getByRole('option', { name: /^Alerting agent/ }).click()
     await heading.waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors type at once in the search, which finds what they typed last and nothing that they typed before', async () => {
@@ -159,7 +159,7 @@ describe('visitors of the pages', () => {
     await page.getByText('The search could not be read.').waitFor()
     expect(await page.getByText('No agent has this name').count()).toBe(0)
     expect(problems.filter(problem => !/Failed to load/.test(problem))).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors open a page whose script failed or is of an older version, and read why if it fails again', async () => {
@@ -195,7 +195,7 @@ describe('visitors of the pages', () => {
     await page.route('**/assets/index-*.js', route => route.abort())
     await page.reload()
     await page.getByText('The script of these pages could not be loaded.').waitFor()
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors have the focus on the heading of each page they go to, and find their place when they go back', async () => {
@@ -242,7 +242,7 @@ describe('visitors of the pages', () => {
     await page.goto(`${serviceUrl}/app/vaults`)
     await follow('/app/vaults/frontier', 'Frontier')
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors who use the keyboard keep the focus near a button that goes away', async () => {
@@ -267,7 +267,7 @@ describe('visitors of the pages', () => {
     await page.getByText('Which agents?').waitFor()
     await expect.poll(focus).not.toBe('Skip to the content')
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors on a phone find the deposit first, and jump to the parts of a long page', async () => {
@@ -284,7 +284,7 @@ describe('visitors of the pages', () => {
     await page.goBack()
     await expect.poll(() => page.evaluate('window.scrollY')).toBe(0)
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors see the equity of each ranked agent as a line, read once its row is in view', async () => {
@@ -306,8 +306,7 @@ describe('visitors of the pages', () => {
     const isWide = await page.locator('.scroll').evaluate(table => table.scrollWidth > table.clientWidth)
     expect(isWide).toBe(false)
     expect(problems).toEqual([])
-    await page.unrouteAll({ behavior: 'ignoreErrors' }) // responses that are still under way
-    await page.context().close()
+    await closeContext(page)
   })
 
   it('visitors see on which of the last ninety days trading was possible, and what was not checked', async () => {
@@ -349,6 +348,6 @@ describe('visitors of the pages', () => {
     await page.reload()
     await history.waitFor()
     expect(problems).toEqual([])
-    await page.context().close()
+    await closeContext(page)
   })
 })

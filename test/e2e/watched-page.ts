@@ -18,6 +18,12 @@ export async function openContext(browser: Browser, options: BrowserContextOptio
   return context
 }
 
+/** Closes the context of a page. What a test puts in place of responses may still be under way. */
+export async function closeContext(page: Page): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' })
+  await page.context().close()
+}
+
 /** Opens a page that records what goes wrong in it. The browser logs every 404, so the API's are left out. */
 export async function openPage(browser: Browser, options: BrowserContextOptions = {}): Promise<WatchedPage> {
   const context = await openContext(browser, { viewport: { width: 1440, height: 1000 }, ...options })
