@@ -35,6 +35,11 @@ export type AnvilOptions = {
   mines?: boolean | undefined
   /** The URL of a node whose chain this one continues. */
   after?: string | undefined
+  /**
+   * Of a chain that continues another one: whether somebody reads it between its blocks, and so needs the states of the
+   * last ones; default true.
+   */
+  isRead?: boolean | undefined
 }
 
 const DEFAULT_BLOCK_MS = 250
@@ -70,6 +75,7 @@ export async function startAnvil({
   startsAt,
   mines = true,
   after,
+  isRead = true,
 }: AnvilOptions = {}): Promise<Anvil> {
   const pace = { blockMs, emptyBlockMs }
   // `npm test -- --block-time 100` runs tests on chains of that pace, with blocks that have no transactions.
@@ -84,12 +90,14 @@ export async function startAnvil({
     replacement === undefined ? anvilBinary() : process.execPath,
     [
       ...(replacement === undefined ? [] : [replacement]),
-      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs: pace.blockMs, after }),
+      ...anvilArguments({ port: listenOn, chainId, accounts, blockMs: pace.blockMs, after, isRead }),
       ...(startsAt === undefined ? [] : ['--timestamp', `${startsAt}`]),
     ],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
       detached: true, // its own process group: Ctrl-C reaches this process, which stops anvil in order
+      // A chain with one client at a time spends a tenth of its time on handing calls from thread to thread.
+      ...(after !== undefined && { env: { ...process.env, TOKIO_WORKER_THREADS: '1' } }),
     },
   )
   const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [`${child.pid}`], {
@@ -142,11 +150,12 @@ const anvilArguments = ({
   accounts,
   blockMs,
   after,
-}: Record<'port' | 'chainId' | 'accounts' | 'blockMs', number> & Pick<AnvilOptions, 'after'>): string[] => [
+  isRead,
+}: Record<'port' | 'chainId' | 'accounts' | 'blockMs', number> & Pick<AnvilOptions, 'after' | 'isRead'>): string[] => [
   ...`--host 127.0.0.1 --port ${port} --chain-id ${chainId} --accounts ${accounts}`.split(' '),
   ...`--balance 10000 --gas-limit 60000000 --silent --no-mining --order fifo`.split(' '),
   // A read of the latest block needs more than one state: anvil resolves its number first, and two blocks can follow.
-  ...['--prune-history', `${after === undefined ? Math.ceil(HISTORY_MS / blockMs) : KEPT_STATES}`],
+  ...['--prune-history', ...keptStates({ blockMs, after, isRead })],
   ...['--mnemonic', MNEMONIC],
   ...(after === undefined
     ? []
@@ -154,6 +163,12 @@ const anvilArguments = ({
         ' ',
       )),
 ]
+
+/** Returns how many states are kept; without a number, none is copied. */
+function keptStates({ blockMs, after, isRead }: { blockMs: number } & Pick<AnvilOptions, 'after' | 'isRead'>) {
+  if (after === undefined) return [`${Math.ceil(HISTORY_MS / blockMs)}`]
+  return isRead ? [`${KEPT_STATES}`] : []
+}
 
 /** Mines at its pace while it is on. Once `set(false)` has resolved, no block is being mined. */
 function createMiner(rpcUrl: string, pace: { blockMs: number; emptyBlockMs: number }) {

@@ -72,17 +72,17 @@ const POST_GAS = 5_000_000
 
 /**
  * Starts the embedded chain with the tape's tokens, at the prices of its first step. Its clock moves with the steps,
- * and by a second with each other transaction.
+ * and by a second with each other transaction. `isRead` says whether anybody reads it between steps.
  */
 export async function startMarket(
   tape: Tape,
-  { chainId, baseUrl }: { chainId: number; baseUrl: string },
+  { chainId, baseUrl, isRead }: { chainId: number; baseUrl: string; isRead?: boolean },
 ): Promise<EmbeddedMarket> {
   const first = tape.steps[0] as Step
   const shift = shiftFor(first.time)
   const startsAt = first.time + shift - DAY
   const below = await startEmptyChain(chainId, startsAt)
-  const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt, mines: false, after: below.url })
+  const anvil = await startAnvil({ chainId, accounts: ACCOUNTS, startsAt, mines: false, after: below.url, isRead })
   const stop = () => anvil.stop().finally(below.stop)
   try {
     // Times follow the number of blocks, not this machine's clock.

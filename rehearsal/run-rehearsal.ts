@@ -45,7 +45,8 @@ export async function rehearse(
   judgeAgent: JudgeAgent,
 ): Promise<Result> {
   const place = await reservePorts(programs)
-  const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(place.port) })
+  const isRead = programs.length > 0
+  const market = await startMarket(named.tape, { chainId: options.chainId, baseUrl: urlAt(place.port), isRead })
   return reportOf(named, await playTo(programs, market, place, options), judgeAgent)
 }
 
