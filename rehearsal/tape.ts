@@ -210,20 +210,28 @@ export type CandlePath = 'natural' | 'pessimistic'
 const MAX_STEP_BPS = 6n
 const BPS = 10_000n
 
-/** Returns the prices at which a candle is played: its open, and from there to both extremes and its close in steps. */
-function walkOf({ candle: { open, high, low, close }, where }: CandleRow, path: CandlePath): bigint[] {
+/**
+ * Returns the prices at which a candle is played, at most one a second: its open, and from there to both extremes and
+ * its close in steps.
+ */
+function walkOf({ candle: { open, high, low, close }, where, length }: TimedCandle, path: CandlePath): bigint[] {
   if ((high - low) * BPS > low * MAX_STEP_BPS * BigInt(MAX_STEPS))
     throw new TapeError(`${where}: the high is too far above the low to be played. Correct the row, or delete it.`)
   const isLowFirst = path === 'pessimistic' || close >= open
   const corners = [open, ...(isLowFirst ? [low, high] : [high, low]), close]
-  return corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to))
+  if (length < corners.length)
+    throw new TapeError(`${where}: candles of ${length} seconds are too short to be played. Export longer ones.`)
+  for (let stepBps = MAX_STEP_BPS; ; stepBps++) {
+    const prices = corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to, stepBps))
+    if (prices.length <= length) return prices
+  }
 }
 
 /** Returns equal steps from a price, which is not one of them, to another, which is the last. */
-function stepsTo(from: bigint, to: bigint): bigint[] {
+function stepsTo(from: bigint, to: bigint, stepBps: bigint): bigint[] {
   const distance = to - from
   const [size, least] = [distance < 0n ? -distance : distance, from < to ? from : to]
-  const count = (size * BPS + least * MAX_STEP_BPS - 1n) / (least * MAX_STEP_BPS)
+  const count = (size * BPS + least * stepBps - 1n) / (least * stepBps)
   return count === 0n
     ? [to]
     : Array.from({ length: Number(count) }, (_, index) => from + (distance * BigInt(index + 1)) / count)

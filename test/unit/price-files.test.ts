@@ -326,6 +326,22 @@ Datetime,,,,,,,,
     expect(ends('2026-11-01', '2026-11-02')[1]).toBe('2026-11-03T05:00:00.000Z')
   })
 
+  it('of a wide range in few seconds has its open, both extremes and its close, and one that is too short is refused', () => {
+    const lasting = (seconds: number) =>
+      parseTape([
+        file(
+          `time,symbol,open,high,low,close\n${[0, 1].map(index => `${1_744_792_500 + seconds * index},NVDA,100,105,95,101`).join('\n')}`,
+        ),
+      ])
+    for (const seconds of [4, 5, 60]) {
+      const prices = lasting(seconds)
+        .steps.slice(0, seconds)
+        .map(step => Number(step.prices.get('NVDA')) / 1e8)
+      expect([prices[0], Math.max(...prices), Math.min(...prices), prices.at(-1)]).toEqual([100, 105, 95, 101])
+    }
+    expect(() => lasting(3)).toThrow('Line 2 of nvda.csv: candles of 3 seconds are too short to be played.')
+  })
+
   it('whose high is too far above its low is refused with file and line', () => {
     const text = 'time,symbol,open,high,low,close\n1744792500,NVDA,1,10000000,0.0000001,1\n1744792800,NVDA,1,1,1,1'
     expect(() => parseTape([file(text)])).toThrow('Line 2 of nvda.csv: the high is too far above the low to be played.')
