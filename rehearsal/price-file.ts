@@ -124,18 +124,23 @@ function refuseLongLines([first, ...others]: readonly Line[], data: number): voi
 const DATE_ALONE = /^(?:\d{8}|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})$/
 const CLOCK = /^(\d{1,2})(?::?(\d{2}))(?::?(\d{2}))?$/
 
-/** Returns the function that returns the time of a line: that of its first column of times, or a date and its clock. */
+/**
+ * Returns the function that returns the time of a line: that of its first column of times, or if that is a date alone,
+ * with the clock of the next one, or the next one itself.
+ */
 function timeText(columns: readonly Column[], [line]: readonly Line[]): (line: Line) => string {
   const [first, ...others] = columns.filter(({ field }) => field === 'time').map(({ index }) => index)
   const at =
     (index = 0) =>
     ({ cells }: Line) =>
       cells[index] ?? ''
-  const clock = others.find(index => line !== undefined && CLOCK.test(at(index)(line)))
+  const clock = others.find(index => line !== undefined && at(index)(line) !== '')
   if (clock === undefined || line === undefined || !DATE_ALONE.test(at(first)(line))) return at(first)
   return each => {
     const [, hours = '', minutes, seconds = '00'] = CLOCK.exec(at(clock)(each)) ?? []
-    return minutes === undefined ? '' : `${at(first)(each)} ${hours.padStart(2, '0')}:${minutes}:${seconds}`
+    return minutes === undefined
+      ? at(clock)(each)
+      : `${at(first)(each)} ${hours.padStart(2, '0')}:${minutes}:${seconds}`
   }
 }
 

@@ -138,6 +138,13 @@ describe('a file of prices that could be misread', () => {
     ])
   })
 
+  it('has no clock that is passed over', () => {
+    const rows = 'Date,Time,Price\n2/13/2025,1:30 PM,1\n2/13/2025,1:35 PM,2\n2/14/2025,1:30 PM,3'
+    expect(() => parseTape([file(rows, own)])).toThrow('Line 2 of nvda.csv: "1:30 PM" is not a time.')
+    const both = 'Date,Timestamp,Price\n2025-02-13,1739457000,1\n2025-02-13,1739457060,2'
+    expect(closes(parseTape([file(both, own)]))[0]?.[0]).toBe('2025-02-13T14:30:00.000Z')
+  })
+
   it('has times in nanoseconds with Polygon, after whole seconds with pandas, and short offsets', () => {
     const polygon = `ticker,volume,open,close,high,low,window_start,transactions
 NVDA,49,200.29,200.5,200.63,200.29,1744792500000000000,129
