@@ -146,19 +146,20 @@ function timeText(columns: readonly Column[], [line]: readonly Line[]): (line: L
 
 /** Returns the columns of a table that are read, and the index of its first row of data. */
 function readHeader(table: readonly string[][], name: string): { columns: Column[]; data: number } {
-  const [first = []] = table
+  const [first = [], second = [], third = []] = table
   if (first.length > KLINES.length && first.every(cell => /^-?[\d.]+(e-?\d+)?$/i.test(cell)))
     return { columns: KLINES, data: 0 }
-  const tickers = table.slice(0, 2).find(([cell]) => cell?.toLowerCase() === 'ticker')
-  // yfinance writes the fields, the tickers and the name of the index, in either order of the first two.
-  const fields = table.slice(0, 2).find(row => row !== tickers) ?? []
-  if (tickers !== undefined && columnsOf(fields.slice(1)).length > 0) {
-    const columns = columnsOf(fields.slice(1)).map(({ field, index }) => ({
-      field,
-      index: index + 1,
-      symbol: tickers[index + 1],
-    }))
-    return { columns: [{ field: 'time', index: 0 }, ...columns], data: 3 }
+  // yfinance writes the fields and the tickers in either order, and then the name of the index, unless it has none.
+  // Older versions name neither row.
+  const hasIndexName = columnsOf(third.slice(0, 1)).length > 0
+  const isUnnamed = hasIndexName && first[0] === '' && second[0] === ''
+  const tickers =
+    [first, second].find(([cell]) => cell?.toLowerCase() === 'ticker') ??
+    (isUnnamed ? (countFields(first) < countFields(second) ? first : second) : undefined)
+  const fields = columnsOf(tickers === first ? second : first).filter(({ index }) => index > 0)
+  if (tickers !== undefined && fields.length > 0) {
+    const columns = fields.map(({ field, index }) => ({ field, index, symbol: tickers[index] }))
+    return { columns: [{ field: 'time', index: 0 }, ...columns], data: hasIndexName ? 3 : 2 }
   }
   const columns = columnsOf(first).filter(
     ({ field }, index, all) => field === 'time' || all.findIndex(each => each.field === field) === index,
@@ -185,6 +186,8 @@ function columnsOf(names: readonly string[]): Column[] {
     return field === undefined ? [] : [{ field, index }]
   })
 }
+
+const countFields = (names: readonly string[]): number => new Set(columnsOf(names).map(({ field }) => field)).size
 
 /** Groups columns of prices by token: one for each ticker of the header, or one whose symbol is in a column. */
 function seriesOf(columns: readonly Column[]) {

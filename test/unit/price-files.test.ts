@@ -56,6 +56,18 @@ Datetime,,,,,,,,
     expect(closes(tape, 'AAPL').map(([, price]) => price)).toEqual([11, 12, 10])
   })
 
+  it('of yfinance may have no name of its index, and none of its header lines in older versions', () => {
+    const [fields = '', tickers = '', index = '', ...days] = YFINANCE.split('\n')
+    const own = closes(parseTape([file(YFINANCE, { timeZone: 'UTC' })]))
+    const unnamed = [fields.replace('Price', ''), tickers.replace('Ticker', '')]
+    for (const lines of [
+      [fields, tickers],
+      [...unnamed, index],
+      [...unnamed.reverse(), index],
+    ])
+      expect(closes(parseTape([file([...lines, ...days].join('\n'), { timeZone: 'UTC' })]))).toEqual(own)
+  })
+
   it.each([
     ['milliseconds', KLINES('000')],
     ['microseconds', KLINES('000000')],
