@@ -33,7 +33,9 @@ const NAMES: Record<string, Field> = {
   ...{ symbol: 'symbol', ticker: 'symbol', s: 'symbol' },
   ...{ price: 'price', open: 'open', high: 'high', low: 'low', close: 'close', last: 'close', closelast: 'close' },
   ...{ o: 'open', h: 'high', l: 'low', c: 'close' },
-  ...{ stocksplits: 'split', split: 'split', dividends: 'dividend', dividend: 'dividend', adjclose: 'adjClose' },
+  ...{ stocksplits: 'split', split: 'split', splitcoefficient: 'split', splitfactor: 'split', splitratio: 'split' },
+  ...{ dividends: 'dividend', dividend: 'dividend', dividendamount: 'dividend', divcash: 'dividend' },
+  ...{ exdividend: 'dividend', adjclose: 'adjClose', adjustedclose: 'adjClose' },
 }
 const NO_PRICES: readonly Field[] = ['time', 'symbol', 'split', 'dividend', 'adjClose']
 /** Binance's klines have no header: the time at which a candle opens comes first, and its volume after the prices. */
@@ -215,13 +217,13 @@ function sharesOf(cells: readonly string[], fields: readonly Column[], where: st
 
 const unadjusted = (where: string) =>
   new TapeError(
-    `${where}: next to "Adj Close", prices are not adjusted for the dividend. Export adjusted ones: auto_adjust=True.`,
+    `${where}: next to "Adj Close", prices are not adjusted for the split or dividend. Export adjusted ones, with yfinance by auto_adjust=True.`,
   )
 
 /** A smaller step of the adjustment is within what prices are rounded to. */
 const CLEAR_ADJUSTMENT = 0.001
 
-/** Refuses a row whose adjusted close is another part of its close than in the row before: there was a dividend. */
+/** Refuses a row whose adjusted close is another part of its close than in the row before. */
 function refuseUnadjusted(
   cells: readonly string[],
   fields: readonly Column[],

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_809,
-  test: 63_534,
+  rehearsal: 4_811,
+  test: 63_548,
   scripts: 6_925,
 }
 

@@ -207,7 +207,7 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
     [
       'an adjusted close that moves with a dividend',
       'Date,Open,High,Low,Close,Adj Close\n2025-02-13,9,9,9,9,8.9\n2025-02-14,9,9,9,9,9',
-      'Line 3 of nvda.csv: next to "Adj Close", prices are not adjusted for the dividend.',
+      'Line 3 of nvda.csv: next to "Adj Close", prices are not adjusted for the split or dividend.',
     ],
   ])('is refused with %s', (_, text, message) => {
     expect(() => parseTape([file(text, own)])).toThrow(message)
@@ -265,7 +265,21 @@ describe('a file of prices with splits and dividends', () => {
       '2024-06-07,120,121,119,120,1,0,0,119\n2024-06-10,121,122,120,121,1,0.5,0,121',
       ',Adj Close',
     )
-    expect(() => parseTape([unadjusted])).toThrow('Export adjusted ones: auto_adjust=True.')
+    expect(() => parseTape([unadjusted])).toThrow('Export adjusted ones, with yfinance by auto_adjust=True.')
+    for (const [columns, before, after] of [
+      ['adjusted_close,volume,dividend_amount,split_coefficient', '120,1,0.0,1.0', '121,1,0.0,10.0'],
+      ['volume,divCash,splitFactor', '1,0.0,1.0', '1,0.0,10.0'],
+      ['Adjusted_close', '120', '121'],
+      ['Ex-Dividend,Split Ratio,Adj. Close', '0.5,1.0,119.5', '0.5,1.0,121'],
+    ])
+      expect(() =>
+        parseTape([
+          file(
+            `Date,Open,High,Low,Close,${columns}\n2024-06-07,1200,1210,1190,1200,${before}\n2024-06-10,121,122,120,121,${after}`,
+            { symbol: 'NVDA', timeZone: 'America/New_York' },
+          ),
+        ]),
+      ).toThrow('Export ')
     expect(() => parseTape([history('2024-06-07,120,121,119,120,1,0,ten')])).toThrow('Line 2 of nvda.csv, split: "ten"')
   })
 })
