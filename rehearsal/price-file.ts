@@ -98,6 +98,12 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
       return [{ ...at, candle: { open, high, low, close } }]
     })
   })
+  const priced = new Set(rows.map(({ symbol }) => symbol))
+  const empty = series.find(({ symbol: own }) => own !== undefined && symbol === undefined && !priced.has(own))
+  if (rows.length === 0 || empty !== undefined)
+    throw new TapeError(
+      `${name} has no prices${empty === undefined ? '' : ` of ${empty.symbol}`}. Export it again, or leave it out.`,
+    )
   const notes =
     rounded === 0 ? [] : [`${name}: ${rounded} ${rounded === 1 ? 'price was' : 'prices were'} rounded to 8 decimals.`]
   return { rows, notes }
@@ -196,6 +202,7 @@ function seriesOf(columns: readonly Column[]) {
   const isOfToken = ({ field }: Column) => field !== 'time' && field !== 'symbol'
   const symbolColumn = columns.find(({ field }) => field === 'symbol')
   return [...Map.groupBy(columns.filter(isOfToken), ({ symbol }) => symbol)].map(([symbol, fields]) => ({
+    symbol,
     fields,
     symbolOf: (cells: readonly string[]) => (symbolColumn ? cells[symbolColumn.index] : symbol),
   }))

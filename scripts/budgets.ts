@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_811,
-  test: 63_548,
+  rehearsal: 4_818,
+  test: 63_562,
   scripts: 6_925,
 }
 

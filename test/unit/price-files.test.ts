@@ -107,6 +107,20 @@ NVDA,2025-05-07 13:35:00+00:00,118.95,119.4,118.8,119.2,812050,8,119`
     expect(closes(parseTape([file(named, { symbol: 'NVDA', timeZone: 'UTC' })]))).toHaveLength(2)
   })
 
+  it('is refused without prices, also next to others and for one of its tickers', () => {
+    const empty = [
+      file('time,price\n1772000000,1\n1772000060,2', { symbol: 'F' }),
+      file('time,price\n', { symbol: 'NVDA' }),
+    ]
+    expect(() => parseTape(empty)).toThrow('nvda.csv has no prices. Export it again, or leave it out.')
+    const failed = `Price,Close,Close,High,High,Low,Low,Open,Open
+Ticker,AAPL,XYZ,AAPL,XYZ,AAPL,XYZ,AAPL,XYZ
+Date,,,,,,,,
+2025-02-13,10,,11,,9,,10,
+2025-02-14,10,,11,,9,,10,`
+    expect(() => parseTape([file(failed, { timeZone: 'UTC' })])).toThrow('nvda.csv has no prices of XYZ. Export')
+  })
+
   it('may be one of several, each of one symbol', () => {
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
