@@ -52,7 +52,10 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
   if (files.length === 1 && first?.text.trimStart().startsWith('{')) return parseDay(first.text)
   const read = files.map(readPriceFile)
   const rows = read.flatMap(({ rows }) => rows)
-  for (const own of Map.groupBy(rows, ({ symbol }) => symbol).values()) refuseMixture(own)
+  for (const own of Map.groupBy(rows, ({ symbol }) => symbol).values()) {
+    refuseMixture(own)
+    refuseOtherPrices(own)
+  }
   const timed = read.map(({ rows }) => timeCandles(rows))
   const candles = withoutOverlaps(timed.flatMap(each => each.candles))
   const { symbols, steps, notes = [] } = toTape([...pricesOf(rows), ...candlesOf(candles, path)])
@@ -154,6 +157,17 @@ function refuseMixture(rows: readonly PriceRow[]): void {
   const price = rows.find(row => 'price' in row)
   if (price !== undefined && rows.some(row => 'candle' in row))
     throw new TapeError(`${price.where}: ${price.symbol} has candles too. Pass its prices or its candles, not both.`)
+}
+
+/** Refuses two prices of a symbol at one time: the order of the rows does not tell which came later. */
+function refuseOtherPrices(rows: readonly PriceRow[]): void {
+  const prices = new Map<number, bigint>()
+  for (const row of rows) {
+    if (!('price' in row)) continue
+    if ((prices.get(row.time) ?? row.price) !== row.price)
+      throw new TapeError(`${row.where}: ${row.symbol} has another price at the same time. Delete one of them.`)
+    prices.set(row.time, row.price)
+  }
 }
 
 /** Returns the candles of a file with their lengths. */

@@ -121,6 +121,16 @@ Date,,,,,,,,
     expect(() => parseTape([file(failed, { timeZone: 'UTC' })])).toThrow('nvda.csv has no prices of XYZ. Export')
   })
 
+  it('may repeat a price, but not have another one at its time, whichever row comes first', () => {
+    const rows = ['1772000060,3', '1772000000,2', '1772000000,1']
+    const prices = (...some: string[]) => file(`time,price\n${some.join('\n')}`, { symbol: 'NVDA' })
+    expect(() => parseTape([prices(...rows)])).toThrow(
+      'Line 4 of nvda.csv: NVDA has another price at the same time. Delete one of them.',
+    )
+    expect(() => parseTape([prices(...rows.slice(0, 2)), prices(...rows.slice(2))])).toThrow('another price')
+    expect(parseTape([prices(...rows.slice(0, 2), ...rows.slice(0, 2))]).steps).toHaveLength(2)
+  })
+
   it('may be one of several, each of one symbol', () => {
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
