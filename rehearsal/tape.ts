@@ -88,7 +88,11 @@ const CLEAR_SPLIT = Math.log(5 / 4)
  * do prices that are adjusted. Throws TapeError for prices that fall by a split.
  */
 function changesOf(rows: readonly PriceRow[]): Change[] {
-  const inOrder = [...rows].sort((a, b) => a.time - b.time)
+  // A row that repeats another one changes nothing again.
+  const once = [...Map.groupBy(rows, ({ time }) => time).values()].map(
+    same => same.find(({ split, dividend }) => split ?? dividend) ?? (same[0] as PriceRow),
+  )
+  const inOrder = once.sort((a, b) => a.time - b.time)
   return inOrder.slice(1).flatMap(({ split = 1, dividend = 0, where, ...row }, index): Change[] => {
     const [before, now] = [inOrder[index] as PriceRow, row as PriceRow].map(each => Number(closeOf(each)) / 1e8)
     const [step, ratio] = [Math.log((now ?? 0) / (before ?? 0)), Math.log(split)]

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_832,
-  test: 63_572,
+  rehearsal: 4_836,
+  test: 63_577,
   scripts: 6_925,
 }
 

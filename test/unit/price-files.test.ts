@@ -271,6 +271,11 @@ describe('a file of prices with splits and dividends', () => {
     expect(tape.notes).toEqual(['2 splits and dividends of shares are replayed.'])
   })
 
+  it('has them once if a row repeats', () => {
+    const rows = split.text.split('\n')
+    expect(parseTape([{ ...split, text: [...rows, rows[3]].join('\n') }])).toEqual(parseTape([split]))
+  })
+
   it('has them in its windows, which begin with what is in force, and in disguise', () => {
     const actionsOf = ({ steps }: Tape) => steps.flatMap(({ actions = [] }) => actions)
     const [, second] = windowsOf(parseTape([split]), 2) as [Tape, Tape]
