@@ -29,9 +29,10 @@ type Line = { cells: string[]; where: string }
 /** Names of columns in the exports of brokers, exchanges and data libraries, without case, spaces and punctuation. */
 const NAMES: Record<string, Field> = {
   ...{ time: 'time', date: 'time', datetime: 'time', timestamp: 'time', opentime: 'time', t: 'time' },
-  ...{ windowstart: 'time', unix: 'time', start: 'time' },
+  ...{ windowstart: 'time', unix: 'time', start: 'time', timeopen: 'time', snappedat: 'time' },
   ...{ symbol: 'symbol', ticker: 'symbol', s: 'symbol' },
   ...{ price: 'price', open: 'open', high: 'high', low: 'low', close: 'close', last: 'close', closelast: 'close' },
+  latest: 'close',
   ...{ o: 'open', h: 'high', l: 'low', c: 'close' },
   ...{ stocksplits: 'split', split: 'split', splitcoefficient: 'split', splitfactor: 'split', splitratio: 'split' },
   ...{ dividends: 'dividend', dividend: 'dividend', dividendamount: 'dividend', divcash: 'dividend' },
@@ -169,9 +170,12 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
     const columns = fields.map(({ field, index }) => ({ field, index, symbol: tickers[index] }))
     return { columns: [{ field: 'time', index: 0 }, ...columns], data: hasIndexName ? 3 : 2 }
   }
-  const columns = columnsOf(first).filter(
+  const named = columnsOf(first).filter(
     ({ field }, index, all) => field === 'time' || all.findIndex(each => each.field === field) === index,
   )
+  // pandas writes no name of an index without one.
+  const isIndexed = first[0] === '' && named.every(({ field }) => field !== 'time')
+  const columns: Column[] = isIndexed ? [{ field: 'time', index: 0 }, ...named] : named
   const has = (field: Field) => columns.some(column => column.field === field)
   const isCandle = has('open') && has('high') && has('low')
   const isClose = has('close') && !has('price') && !has('open') && !has('high') && !has('low')
@@ -308,7 +312,9 @@ function dayFirst(texts: readonly string[]): boolean | undefined {
 }
 
 /** Returns a date with slashes, points or hyphens, or with the name of a month, as ISO 8601; another text as it is. */
-function isoOf(text: string, isDayFirst: boolean | undefined): string {
+function isoOf(written: string, isDayFirst: boolean | undefined): string {
+  // Interactive Brokers writes two spaces before a clock, and Excel one digit of its hour.
+  const text = written.replace(/ +(?=\d:)/, ' 0').replace(/ +(?=\d)/, ' ')
   const [named, month = '', day = '', year] = /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})$/.exec(text) ?? []
   if (named) return dateOf(year ?? '', `${MONTHS.indexOf(month) + 1}`, day)
   const [slashed, first = '', , second = '', slashedYear = ''] = SLASHED.exec(text) ?? []

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_836,
-  test: 63_577,
+  rehearsal: 4_842,
+  test: 63_598,
   scripts: 6_925,
 }
 

@@ -154,6 +154,8 @@ describe('a file of prices that could be misread', () => {
     ['days first, with points', table(',').replaceAll(/2025-02-(\d+)/g, '$1.02.2025')],
     ['dollars, as of Nasdaq.com', table(',').replace('Close', 'Close/Last').replaceAll(/,1/g, ',$1')],
     ['columns of the same name after it', table(',').replaceAll('\n', ',1\n').replace('Close,1', 'Close,close')],
+    ['an index without a name, as pandas writes it', table(',').replace('Date', '')],
+    ['the close as Barchart calls it', table(',').replace('Close', 'Latest')],
     ['no candles, but closes', 'Date,Close\n2025-02-14,135.20\n2025-02-15,138.80'],
   ])('has %s', (_, text) => {
     expect(closes(parseTape([file(text, own)]))).toEqual([
@@ -172,6 +174,25 @@ describe('a file of prices that could be misread', () => {
       '2025-02-13T14:40:00.000Z',
       '2025-02-13T14:40:00.000Z',
     ])
+  })
+
+  it('has clocks as Excel and Interactive Brokers write them', () => {
+    for (const times of [
+      ['2/13/2025 9:35', '2/13/2025 9:40'],
+      ['20250213  09:35:00', '20250213  09:40:00'],
+    ]) {
+      const [first] = closes(parseTape([file(`Date,Price\n${times.map(time => `${time},1`).join('\n')}`, own)]))
+      expect(first?.[0]).toBe('2025-02-13T14:35:00.000Z')
+    }
+  })
+
+  it('has the times of CoinMarketCap and CoinGecko at which candles open and prices were read', () => {
+    const coinmarketcap = `timeOpen;timeClose;name;open;high;low;close;volume;timestamp
+"2025-02-13T00:00:00.000Z";"2025-02-13T23:59:59.999Z";"1";9;12;8;11;1;"2025-02-13T23:59:59.999Z"
+"2025-02-14T00:00:00.000Z";"2025-02-14T23:59:59.999Z";"1";9;12;8;11;1;"2025-02-14T23:59:59.999Z"`
+    expect(closes(parseTape([file(coinmarketcap, own)]))[0]).toEqual(['2025-02-14T00:00:00.000Z', 11])
+    const coingecko = `snapped_at,price,market_cap\n2025-02-13 00:00:00 UTC,9.5,1\n2025-02-14 00:00:00 UTC,9.6,1`
+    expect(closes(parseTape([file(coingecko, own)]))[0]).toEqual(['2025-02-13T00:00:00.000Z', 9.5])
   })
 
   it('has no clock that is passed over', () => {
