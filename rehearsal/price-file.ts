@@ -54,7 +54,7 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
     name,
   )
   const lines = table.slice(data)
-  refuseLongLines(table, data)
+  refuseMalformedLines(table, data)
   const timeOf = timeText(columns, lines)
   const parseTime = timeParser(lines.map(timeOf), { name, timeZone })
   // What a comma means in a price of three digits after it, another price of the file tells.
@@ -121,13 +121,19 @@ function readTable(text: string, name: string): Line[] {
   })
 }
 
-/** Refuses lines with more cells than the first one: their prices may have commas that are no separators. */
-function refuseLongLines([first, ...others]: readonly Line[], data: number): void {
-  const long = others.slice(Math.max(0, data - 1)).find(({ cells }) => cells.slice(first?.cells.length).some(Boolean))
+/**
+ * Refuses lines with more cells than the first one, whose prices may have commas that are no separators, and cells of
+ * several lines: a quote that does not end has taken them.
+ */
+function refuseMalformedLines([first, ...others]: readonly Line[], data: number): void {
+  const lines = others.slice(Math.max(0, data - 1))
+  const long = lines.find(({ cells }) => cells.slice(first?.cells.length).some(Boolean))
   if (long !== undefined)
     throw new TapeError(
       `${long.where} has ${long.cells.length} cells, but the first line ${first?.cells.length}. Write a decimal point, or quote cells with commas.`,
     )
+  const open = lines.find(({ cells }) => cells.some(cell => /[\r\n]/.test(cell)))
+  if (open !== undefined) throw new TapeError(`${open.where}: a quote does not end in its line. Close or delete it.`)
 }
 
 const DATE_ALONE = /^(?:\d{8}|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})$/
@@ -208,7 +214,7 @@ function seriesOf(columns: readonly Column[]) {
   return [...Map.groupBy(columns.filter(isOfToken), ({ symbol }) => symbol)].map(([symbol, fields]) => ({
     symbol,
     fields,
-    symbolOf: (cells: readonly string[]) => (symbolColumn ? cells[symbolColumn.index] : symbol),
+    symbolOf: (cells: readonly string[]) => (symbolColumn ? (cells[symbolColumn.index] ?? '') : symbol),
   }))
 }
 

@@ -229,6 +229,11 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
       'Line 2 of nvda.csv has 3 cells, but the first line 2.',
     ],
     [
+      'a quote that does not end',
+      'time,price,volume\n1744792500,1,1\n1744792560,1,"2\n1744792620,1,3\n1744792680,1,4',
+      'Line 3 of nvda.csv: a quote does not end in its line. Close or delete it.',
+    ],
+    [
       'no price in a row',
       'time,price\n1744792500,nan\n1744792560,1',
       'Line 2 of nvda.csv, price: the price is missing. Delete the row, or write its price.',
