@@ -54,6 +54,8 @@ export function resampleTape(tape: Tape, seed: number): Tape {
       `The tape has ${blocks.length} ${blocks.length === 1 ? 'session' : 'sessions'}. Resampling needs at least ${MIN_BLOCKS}.`,
     )
   const random = xoroshiro128plus(seed)
+  // The first numbers of small seeds are alike.
+  random.jump()
   const before = closesBefore(first, bars)
   const last = new Map(closesOf(first))
   const steps = [...first.steps]

@@ -33,6 +33,13 @@ describe('a resampled tape', () => {
     }
   })
 
+  it('resampled tapes of the first seeds begin with different sessions', () => {
+    const firsts = Array.from({ length: 20 }, (_, seed) =>
+      changesOf(resampleTape(tape, seed + 1), 'NVDA')[0]?.toFixed(6),
+    )
+    expect(new Set(firsts).size).toBeGreaterThan(10)
+  })
+
   it('a resampled tape is the same for the same seed, and candles stay within their bars', () => {
     const rows = Array.from({ length: 60 }, (_, day) => {
       const open = 100 + 10 * Math.sin(day)
