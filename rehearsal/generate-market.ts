@@ -87,8 +87,9 @@ export function generateMarket({ tokens = TOKENS, ...options }: MarketOptions): 
       const log = (logs.get(symbol) ?? 0) + (bar === 0 ? 0 : change)
       logs.set(symbol, log)
       if (symbol === stale && bar > times.length / 2) continue
-      // Cents, as exchanges have them: a price is at least one.
-      const price = BigInt(Math.max(1, Math.round(Math.exp(log) * 100))) * 1_000_000n
+      // Cents, as exchanges have them, and all decimals of a token that begins below a dollar. A price is at least one.
+      const units = (tokens[symbol] ?? 1) < 1 ? 100_000_000 : 100
+      const price = BigInt(Math.max(1, Math.round(Math.exp(log) * units))) * BigInt(100_000_000 / units)
       posts.push({ time, symbol, price, endsBar: true })
     }
   }

@@ -87,6 +87,17 @@ it('markets that are fitted to a tape have its tokens, prices, volatility and co
   expect(tokens.NVDA).toBe(180.25)
 })
 
+it('markets that are fitted to a tape of a token below a dollar begin at its price, and move in fine steps', () => {
+  const rows = Array.from(
+    { length: 50 },
+    (_, hour) => `${1_772_000_000 + 3_600 * hour},PEPE,0.0000${1_200 + (hour % 7)}`,
+  )
+  const cheap = parseTape([{ name: 'p.csv', text: `time,symbol,price\n${rows.join('\n')}` }])
+  const prices = pricesOf(generateMarket({ ...options, ...fitTape(cheap) }), 'PEPE')
+  expect(prices[0]).toBe(1_200)
+  expect(new Set(prices).size).toBeGreaterThan(50)
+})
+
 describe('the plan of an examination', () => {
   it('the plan of an examination takes kinds of markets in turn, and needs a tape for windows and disguises', () => {
     expect(planRuns(plan, false).map(({ market }) => market.kind)).toEqual(Array(6).fill('generated'))
