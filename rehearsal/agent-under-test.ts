@@ -80,7 +80,9 @@ export function runProgram({ program, agentId, account, url }: AgentUnderTest, r
   return new Promise((resolve, reject) =>
     child
       .once('error', cause =>
-        reject(new Error(`The agent "${program.name}" does not start: ${cause.message}.`, { cause })),
+        reject(
+          new Error(`The agent "${program.name}" does not start: ${cause.message}. Check its command.`, { cause }),
+        ),
       )
       .once('exit', code => resolve(code ?? 1)),
   )

@@ -104,10 +104,10 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   async function takeTurn(turn: Turn, begin?: Seat['begin']): Promise<void> {
     const ended = Promise.withResolvers<void>()
     turn.end = ended.resolve
-    begin?.().finally(() => {
+    begin?.().then(() => {
       turn.state = 'ended'
       turn.end()
-    })
+    }, ended.reject)
     release(turn)
     await ended.promise
   }
@@ -150,8 +150,12 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
     },
     async playAt(speed, seats) {
       mode = 'speed'
+      let hasFailed = false
       const ends = Promise.all(seats.map(({ begin }) => begin()))
-      while (!market.now().isOver) {
+      ends.catch(() => {
+        hasFailed = true
+      })
+      while (!market.now().isOver && !hasFailed) {
         const before = market.now().time
         const startedAt = performance.now()
         await playTo(market.nextBar())
@@ -164,7 +168,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       mode = 'live'
       const all = seatAll(seats)
       let running = seats.length
-      for (const { begin } of seats) void begin().finally(() => running--)
+      const ends = Promise.allSettled(seats.map(({ begin }) => begin().finally(() => running--)))
       while (running > 0) {
         await market.playStep()
         await fireExits(serviceUrl)
@@ -173,6 +177,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
           until === undefined ? endsBar || time >= askedAt + MAX_QUIET_SECONDS : until <= time
         for (const turn of all) if (turn.state === 'waiting' && (isOver || isDue(turn))) release(turn)
       }
+      for (const end of await ends) if (end.status === 'rejected') throw end.reason
     },
     close: () =>
       new Promise(resolve => {

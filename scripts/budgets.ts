@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_851,
-  test: 63_621,
+  rehearsal: 4_858,
+  test: 63_630,
   scripts: 6_925,
 }
 

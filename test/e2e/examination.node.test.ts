@@ -91,6 +91,15 @@ it('an examination without what it needs is refused before anything is played', 
   }
 })
 
+it('an examination whose program does not start says so, without a trace of the stack', async () => {
+  const plan = ['--seeds', '1', '--days', '1', '--out', join(folder, 'unstarted')]
+  const { code, stderr } = await examine(...plan, '--', 'no-such-program')
+  expect(code).toBe(2)
+  expect(stderr).toBe(
+    '0 of 1 runs\nseed-1: The agent "no-such-program" does not start: spawn no-such-program ENOENT. Check its command.\n',
+  )
+})
+
 it('an examination without an agent only plays its markets', async () => {
   const run = await examine('--seeds', '1', '--days', '1', '--out', join(folder, 'nobody'))
   expect(run).toMatchObject({ code: 0, stdout: '1 markets of 78 bars were played to nobody.\n' })
