@@ -125,7 +125,9 @@ function onProgress({ done, total, secondsLeft }: Progress): void {
 }
 
 try {
-  await createExamineCommand(examine).parseAsync(process.argv.slice(2), { from: 'user' })
+  await createExamineCommand(examine)
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .parseAsync(process.argv.slice(2), { from: 'user' })
 } catch (error) {
   const { kind, message, commandRemedy } = toFailure(error)
   console.error(kind === 'internal' ? message : `${message} ${commandRemedy ?? ''}`)

@@ -28,7 +28,9 @@ async function rehearse(program: string[], options: RehearseOptions): Promise<vo
 }
 
 try {
-  await createRehearseCommand(rehearse).parseAsync(process.argv.slice(2), { from: 'user' })
+  await createRehearseCommand(rehearse)
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
+    .parseAsync(process.argv.slice(2), { from: 'user' })
 } catch (error) {
   const { kind, message, commandRemedy } = toFailure(error)
   console.error(kind === 'internal' ? message : `${message} ${commandRemedy ?? ''}`)

@@ -83,6 +83,7 @@ it('an examination without what it needs is refused before anything is played', 
     ],
     [['--recompute', join(folder, 'none.json'), '--', ...AGENT], 'none.json cannot be read (ENOENT).'],
     [['--windows', '2', '--', ...AGENT], 'Windows and disguises are made of a tape. Pass the tape with --tape.'],
+    [['--seeds', 'ten'], "argument 'ten' is invalid. A whole number from 0 to 100000 is expected."],
     [['--seeds', '0', '--', ...AGENT], 'Without seeds and without a tape there is no market to play.'],
   ] as const) {
     const refused = await examine(...args)
