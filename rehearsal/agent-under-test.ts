@@ -60,8 +60,8 @@ export async function registerAgent(
 }
 
 /**
- * Runs a program until it ends, and returns its exit code. What it prints goes to its output or to stderr, because
- * stdout has the report.
+ * Runs a program until it ends, at the latest with this process, and returns its exit code. What it prints goes to its
+ * output or to stderr, because stdout has the report.
  */
 export function runProgram({ program, agentId, account, url }: AgentUnderTest, rpcUrl: string): Promise<number> {
   const { output = 2 } = program
@@ -77,6 +77,8 @@ export function runProgram({ program, agentId, account, url }: AgentUnderTest, r
       AGENT_KEY: account.privateKey,
     },
   })
+  const kill = () => child.kill()
+  process.once('exit', kill)
   return new Promise((resolve, reject) =>
     child
       .once('error', cause =>
@@ -84,7 +86,10 @@ export function runProgram({ program, agentId, account, url }: AgentUnderTest, r
           new Error(`The agent "${program.name}" does not start: ${cause.message}. Check its command.`, { cause }),
         ),
       )
-      .once('exit', code => resolve(code ?? 1)),
+      .once('exit', code => {
+        process.off('exit', kill)
+        resolve(code ?? 1)
+      }),
   )
 }
 

@@ -51,4 +51,4 @@ const send = (result: JobResult) => process.send?.(result)
 process.on('message', (job: Job) => {
   play(job).then(send, error => send({ problem: error instanceof Error ? error.message : `${error}` }))
 })
-process.on('disconnect', () => process.exit())
+for (const end of ['disconnect', 'SIGINT', 'SIGTERM'] as const) process.on(end, () => process.exit())

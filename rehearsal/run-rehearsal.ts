@@ -211,7 +211,11 @@ async function startService(
     ...(!isLive && { BLOCKS_ON_DEMAND: 'true' }),
     REHEARSAL_URL: stage.url,
   }
-  const remove = () => rmSync(persistTo, { recursive: true, force: true })
+  const remove = () => {
+    process.off('exit', remove)
+    rmSync(persistTo, { recursive: true, force: true, maxRetries: 3 })
+  }
+  process.once('exit', remove)
   try {
     const bundle = await bundleOnce('rehearsal/recording-worker.ts')
     const workerd = await startWorkerd({ port, otherPorts, persistTo, vars, bundle })

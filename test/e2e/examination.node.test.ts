@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { storeKey } from '../../packages/cli/src/keys/key-folder.ts'
 import { MIN_SCRYPT_N } from '../../packages/cli/src/keys/keystore.ts'
 
@@ -90,6 +90,20 @@ it('an examination without what it needs is refused before anything is played', 
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain(message)
   }
+})
+
+it('an examination that is killed takes its program along', async () => {
+  const out = join(folder, 'killed')
+  const program = 'console.log(process.pid); setInterval(() => {}, 1_000)'
+  const args = ['--seeds', '1', '--days', '1', '--out', out, '--', process.execPath, '-e', program]
+  const child = spawn(process.execPath, [SOURCE, 'scripts/examine.ts', ...args], { stdio: 'ignore' })
+  const logged = () =>
+    readdirSync(out, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.log'))
+      .map(name => Number(readFileSync(join(out, name), 'utf8')))
+  const [pid = 0] = await vi.waitUntil(() => existsSync(out) && logged().some(Boolean) && logged(), { timeout: 60_000 })
+  child.kill()
+  await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 10_000 }).toBe(false)
 })
 
 it('an examination whose program does not start says so, without a trace of the stack', async () => {
