@@ -58,7 +58,13 @@ export async function playRuns(
   return specs.map(spec => readRun(fileOf(folder, spec)))
 }
 
-const readRun = (file: string): StoredRun => JSON.parse(readFileSync(file, 'utf8'))
+function readRun(file: string): StoredRun {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw new Error(`${file} is not a run. Delete it, and it is played again.`, { cause })
+  }
+}
 
 function startWorker() {
   const child: ChildProcess = fork(join(import.meta.dirname, 'examination-worker.ts'), [], {

@@ -116,6 +116,11 @@ it('an examination whose program does not start says so, without a trace of the 
 })
 
 it('an examination without an agent only plays its markets', async () => {
-  const run = await examine('--seeds', '1', '--days', '1', '--out', join(folder, 'nobody'))
+  const [plan, out] = [['--seeds', '1', '--days', '1'], join(folder, 'nobody')]
+  const run = await examine(...plan, '--out', out)
   expect(run).toMatchObject({ code: 0, stdout: '1 markets of 78 bars were played to nobody.\n' })
+  const [stored = ''] = filesIn(out)
+  writeFileSync(stored, '{')
+  const broken = await examine(...plan, '--out', out)
+  expect(broken).toMatchObject({ code: 2, stderr: expect.stringContaining(`${stored} is not a run. Delete it`) })
 })
