@@ -11,6 +11,7 @@ import {
   percent,
 } from './examination-text.ts'
 import { facts, pageHtml, panel, table } from './page-parts.ts'
+import { quantile } from './return-statistics.ts'
 
 const BINS = 24
 const HEIGHT = 100
@@ -43,7 +44,7 @@ const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.sli
 function histogram(records: readonly RunRecord[]): string {
   const [own, random] = [records.map(record => record.return), records.flatMap(({ randomReturns }) => randomReturns)]
   const all = [...own, ...random]
-  const [low, high] = [Math.min(...all), Math.max(...all)]
+  const [low, high] = [quantile(all, 0), quantile(all, 1)]
   const width = (high - low) / BINS || 1
   const sharesOf = (values: readonly number[]) => {
     const shares = Array.from({ length: BINS }, () => 0)

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_873,
-  test: 63_650,
+  rehearsal: 4_874,
+  test: 63_655,
   scripts: 6_929,
 }
 

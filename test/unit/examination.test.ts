@@ -162,6 +162,11 @@ describe('an examination', () => {
   })
 })
 
+it('an examination of many runs has a page', () => {
+  const runs = Array.from({ length: 15_000 }, () => record)
+  expect(examinationPage('agent', runs, statisticsOf([record], [0]))).toContain('Returns of the runs')
+})
+
 it('an examination writes zero without a sign', () => {
   expect([-0.000_04, 0, -0.000_05, -0.012].map(percent)).toEqual(['0.00 %', '0.00 %', '-0.01 %', '-1.20 %'])
 })
