@@ -153,7 +153,8 @@ async function originChecks(
 
 /**
  * Compares a certificate with a result that was computed again. Returns what differs: nothing if it holds. The number
- * of variants is the author's own count, so figures that follow from it are not compared.
+ * of variants is the author's own count, so figures that follow from it are not compared, but they cannot be better
+ * than those of one variant.
  */
 export async function checkCertificate(certificate: Certificate, own: ExaminationResult): Promise<string[]> {
   const { result } = certificate
@@ -162,7 +163,10 @@ export async function checkCertificate(certificate: Certificate, own: Examinatio
     ['the agent is another one', result.agent.hash === own.agent.hash],
     ['the markets are others', jsonHash(result.runs) === jsonHash(own.runs)],
     ['the runs had other results', result.recordsHash === own.recordsHash],
-    ['the statistics do not follow from the runs', jsonHash(recomputable(result)) === jsonHash(recomputable(own))],
+    [
+      'the statistics do not follow from the runs',
+      jsonHash(recomputable(result)) === jsonHash(recomputable(own)) && isDeflated(result.statistics),
+    ],
   ])
 }
 
@@ -170,3 +174,8 @@ function recomputable({ statistics }: ExaminationResult) {
   const { deflatedSharpe: _, variants: __, ...others } = statistics
   return others
 }
+
+const isDeflated = ({ variants, deflatedSharpe, probabilisticSharpe }: ExaminationStatistics): boolean =>
+  variants === 1
+    ? deflatedSharpe === probabilisticSharpe
+    : variants > 1 && Number(deflatedSharpe) <= Number(probabilisticSharpe)

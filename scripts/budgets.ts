@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_874,
-  test: 63_655,
+  rehearsal: 4_883,
+  test: 63_674,
   scripts: 6_929,
 }
 

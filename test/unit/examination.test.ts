@@ -235,6 +235,25 @@ describe('a certificate', () => {
     ])
   })
 
+  it('a certificate does not hold if its deflated Sharpe ratio is better than that of one variant', async () => {
+    const runs = runsWith(0.0003, 0.5)
+    const ofVariants = (sharpes: number[]) =>
+      describeResult({
+        agent: declareAgent(['node']),
+        plan,
+        markets: 'ab'.repeat(32),
+        records: runs,
+        statistics: statisticsOf(runs, sharpes),
+      })
+    for (const own of [ofVariants([0.03]), ofVariants([0.03, 0.02])]) {
+      expect(await checkCertificate(await certify(own, account), own)).toEqual([])
+      const forged = { ...own, statistics: { ...own.statistics, deflatedSharpe: 0.999 } }
+      expect(await checkCertificate(await certify(forged, account), own)).toEqual([
+        'the statistics do not follow from the runs',
+      ])
+    }
+  })
+
   it('a certificate that is forged, of other markets or of another version is found before they are played', async () => {
     const signed = await certify(result, account)
     expect(await checkOrigin(signed, result.markets.hash)).toEqual([])
