@@ -1,6 +1,6 @@
 import { certificateHash } from '@agent-trading-service/protocol/certificate-hash'
 import { encodeClaim } from '@agent-trading-service/protocol/examination-claim'
-import { type Address, type Hex, verifyMessage } from 'viem'
+import { type Address, type Hex, isAddress, verifyMessage } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { z } from 'zod'
 import packageJson from '../package.json' with { type: 'json' }
@@ -67,7 +67,7 @@ export const claimOf = ({ hash, result: { statistics } }: Certificate): string =
   })}`
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/)
-const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/)
+const address = z.string().refine(text => isAddress(text))
 const count = (max: number) => z.int().min(0).max(max)
 const certificateSchema = z.object({
   result: z.object({

@@ -274,6 +274,7 @@ describe('a certificate', () => {
       ['[]', 'mine.json is not a certificate: it is missing or not valid.'],
       ['{}', 'mine.json is not a certificate: result is missing or not valid.'],
       [JSON.stringify({ ...signed, owner: '0x1' }), 'mine.json is not a certificate: owner is missing or not valid.'],
+      [JSON.stringify({ ...signed, owner: account.address.replace('E', 'e') }), 'owner is missing or not valid.'],
       [JSON.stringify({ ...signed, result: endless }), 'result.markets.plan.seeds is missing or not valid.'],
     ] as const)
       expect(() => parseCertificate('mine.json', text)).toThrow(message)
