@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { bundleOnce, startWorkerd } from '../bench/workerd.ts'
 import { unlimitedGas, unlimitedRequests, workerVars } from '../devnet/worker-vars.ts'
 import packageJson from '../package.json' with { type: 'json' }
@@ -104,6 +104,20 @@ export function readText(path: string): string {
       remedy: 'Pass the path of a file that exists.',
     })
   }
+}
+
+/** Throws a failure if a file cannot be written, before anything is played for it. */
+export function refuseUnwritable(paths: readonly (string | undefined)[]): void {
+  for (const path of paths)
+    try {
+      if (path !== undefined) accessSync(dirname(path), constants.W_OK)
+    } catch (error) {
+      const { code = 'UNWRITABLE' } = error as NodeJS.ErrnoException
+      throw new Failure('usage', `${path} cannot be written (${code}).`, {
+        code: 'FILE_UNWRITABLE',
+        remedy: 'Pass a path in a folder that exists.',
+      })
+    }
 }
 
 const readFileOf = (path: string, symbol: string | undefined, timeZone: string | undefined) => ({

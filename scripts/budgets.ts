@@ -59,9 +59,9 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_883,
-  test: 63_675,
-  scripts: 6_929,
+  rehearsal: 4_897,
+  test: 63_679,
+  scripts: 6_931,
 }
 
 const root = join(import.meta.dirname, '..')

@@ -20,7 +20,7 @@ import { examinationPage } from '../rehearsal/examination-page.ts'
 import { examinationText } from '../rehearsal/examination-text.ts'
 import { ALL_KINDS, declareAgent, type MarketPlan, marketHash, planRuns } from '../rehearsal/plan-examination.ts'
 import { otherSharpes, type Progress, playRuns } from '../rehearsal/run-examination.ts'
-import { readTape, readText } from '../rehearsal/run-rehearsal.ts'
+import { readTape, readText, refuseUnwritable } from '../rehearsal/run-rehearsal.ts'
 import { timeLeftText } from '../rehearsal/show-progress.ts'
 
 // `npm run examine -- --seeds 100 --days 30 -- node agent.mjs`, and what `ats examine` runs in a clone. Exits with 1 if
@@ -28,6 +28,7 @@ import { timeLeftText } from '../rehearsal/show-progress.ts'
 
 async function examine(command: string[], options: ExamineOptions): Promise<void> {
   refuseWithoutAgent(command, options)
+  refuseUnwritable([options.report, options.json, options.certificate])
   // Asked for before anything starts.
   const author = options.certificate === undefined ? undefined : await openSigner(homeFolder(), options).unlock()
   const certificate =

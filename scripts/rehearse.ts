@@ -5,7 +5,7 @@ import { type Program, programOf } from '../rehearsal/agent-under-test.ts'
 import { passes, reportJson } from '../rehearsal/report.ts'
 import { reportPage } from '../rehearsal/report-page.ts'
 import { parseRequirement } from '../rehearsal/requirement.ts'
-import { runRehearsal } from '../rehearsal/run-rehearsal.ts'
+import { refuseUnwritable, runRehearsal } from '../rehearsal/run-rehearsal.ts'
 import { summaryOf } from '../rehearsal/summary.ts'
 
 // `npm run rehearse -- --market gbm -- node agent.mjs`, and what `ats rehearse` runs in a clone. Exits with 1 if the
@@ -18,7 +18,8 @@ function programsOf([command, ...args]: string[], { agent }: RehearseOptions): P
 }
 
 async function rehearse(program: string[], options: RehearseOptions): Promise<void> {
-  // Before anything starts, so that a bar that is written wrong costs nothing.
+  // Before anything starts, so that what is written wrong costs nothing.
+  refuseUnwritable([options.report, options.json])
   const conditions = options.require === undefined ? [] : parseRequirement(options.require)
   const { report, market } = await runRehearsal(programsOf(program, options), options, conditions)
   console.log(summaryOf(report))
