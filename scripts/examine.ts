@@ -119,10 +119,11 @@ function refuseWithoutTape({ seeds, windows, disguises }: MarketPlan): void {
 
 /** Shows progress on one line of a terminal; elsewhere a line for every tenth run. */
 function onProgress({ done, total, secondsLeft }: Progress): void {
+  const isBefore = secondsLeft === null && done > 0
   const left = secondsLeft === null ? '' : `, about ${timeLeftText(secondsLeft)} left`
-  const text = `${done} of ${total} runs${left}`
+  const text = `${done} of ${total} runs${isBefore ? ' are stored from before' : left}`
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}${done === total ? '\n' : ''}`)
-  else if (done === total || done % 10 === 0) console.error(text)
+  else if (isBefore || done === total || done % 10 === 0) console.error(text)
 }
 
 try {

@@ -53,6 +53,7 @@ it('an examination resumes where it stopped, and anybody recomputes its certific
 
   const second = await examine(...plan, '--certificate', certificate, '--key', 'author', '--', ...AGENT)
   expect(second.code, second.stderr).toBe(0)
+  expect(second.stderr).toContain('1 of 2 runs are stored from before')
   expect(second.stdout.startsWith(first.stdout)).toBe(true)
   const { hash } = JSON.parse(readFileSync(certificate, 'utf8'))
   expect(decodeClaim(`https://agents.example/agent.json${second.stdout.trim().split('\n').at(-1)}`)?.hash).toBe(hash)
