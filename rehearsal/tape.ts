@@ -239,9 +239,10 @@ function walkOf({ candle: { open, high, low, close }, where, length }: TimedCand
   const corners = [open, ...(isLowFirst ? [low, high] : [high, low]), close]
   if (length < corners.length)
     throw new TapeError(`${where}: candles of ${length} seconds are too short to be played. Export longer ones.`)
-  for (let stepBps = MAX_STEP_BPS; ; stepBps++) {
+  for (let stepBps = MAX_STEP_BPS; ; ) {
     const prices = corners.flatMap((to, index) => stepsTo(corners[index - 1] ?? to, to, stepBps))
     if (prices.length <= length) return prices
+    stepBps = (stepBps * BigInt(prices.length)) / BigInt(length) + 1n
   }
 }
 
