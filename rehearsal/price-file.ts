@@ -320,11 +320,14 @@ function dayFirst(texts: readonly string[]): boolean | undefined {
 /** Returns a date with slashes, points or hyphens, or with the name of a month, as ISO 8601; another text as it is. */
 function isoOf(written: string, isDayFirst: boolean | undefined): string {
   // Interactive Brokers writes two spaces before a clock, and Excel one digit of its hour.
-  const text = written.replace(/ +(?=\d:)/, ' 0').replace(/ +(?=\d)/, ' ')
+  const text = written
+    .replace(/ +(?=\d:)/, ' 0')
+    .replace(/ +(?=\d)/, ' ')
+    .replace(/ (?=[+-]\d{2}:?\d{2}$)/, '')
   const [named, month = '', day = '', year] = /^([A-Z][a-z]{2}) (\d{1,2}), (\d{4})$/.exec(text) ?? []
   if (named) return dateOf(year ?? '', `${MONTHS.indexOf(month) + 1}`, day)
   const [slashed, first = '', , second = '', slashedYear = ''] = SLASHED.exec(text) ?? []
-  if (slashed === undefined) return text.replace(YEAR_FIRST, '$1-$3-$4').replace(/ ?UTC$/, 'Z')
+  if (slashed === undefined) return text.replace(YEAR_FIRST, '$1-$3-$4').replace(/ ?(?:UTC|GMT)$/, 'Z')
   if (isDayFirst === undefined) return 'ambiguous'
   const [slashedMonth, slashedDay] = isDayFirst ? [second, first] : [first, second]
   return `${dateOf(slashedYear, slashedMonth, slashedDay)}${text.slice(slashed.length)}`

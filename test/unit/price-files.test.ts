@@ -207,6 +207,8 @@ describe('a file of prices that could be misread', () => {
 NVDA,49,200.29,200.5,200.63,200.29,1744792500000000000,129
 NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
     expect(closes(parseTape([file(polygon)]))[0]).toEqual(['2025-04-16T08:36:00.000Z', 200.5])
+    for (const time of ['2025-04-16 10:35:00 +0200', '2025-04-16 08:35:00 GMT', '16.04.2025 10:35 +02:00'])
+      expect(parseTape([file(`time,price\n${time},1\n1744792560,1`, own)]).steps[0]?.time).toBe(1_744_792_500)
     for (const time of ['1744792500.0', '2025-04-16T10:35:00+02', '2025-04-16 08:35:00 UTC', '2025-04-16T08:35:00z'])
       expect(parseTape([file(`time,price\n${time},1\n1744792560,1`, own)]).steps[0]?.time).toBe(1_744_792_500)
   })
