@@ -187,7 +187,7 @@ export type ExaminationStatistics = {
   rankAmongRandom: number
   /** How likely at least this mean rank is for agents that choose at random. */
   chanceOfRank: number
-  /** Of the daily returns of all runs together. */
+  /** Of the daily returns of all distinct runs together. */
   probabilisticSharpe: number | null
   deflatedSharpe: number | null
   /** How many agents were examined on these markets, this one included. */
@@ -203,9 +203,19 @@ export type ExaminationStatistics = {
 export const SESSIONS_PER_YEAR = 252
 
 const dailyReturns = (records: readonly RunRecord[]): number[] =>
-  records.flatMap(({ dailyEquity }) => returnsOf(dailyEquity))
+  distinctRuns(records).flatMap(({ dailyEquity }) => returnsOf(dailyEquity))
 
-/** Returns the Sharpe ratio per day of all runs together; null without variation. */
+/**
+ * Returns the runs whose markets repeat no other one. A tape in disguise, and the whole one next to its windows, would
+ * count the same luck again.
+ */
+function distinctRuns(records: readonly RunRecord[]): RunRecord[] {
+  const kindOf = ({ spec }: RunRecord) => spec.market.kind
+  const repeated = records.some(each => kindOf(each) === 'window') ? ['disguised', 'original'] : ['disguised']
+  return records.filter(each => !repeated.includes(kindOf(each)))
+}
+
+/** Returns the Sharpe ratio per day of all distinct runs together; null without variation. */
 export const pooledSharpe = (records: readonly RunRecord[]): number | null => sharpeOf(dailyReturns(records))
 
 const GENERATORS = { gbm: 'random walk', jumps: 'with jumps', trend: 'trending', crash: 'with a crash' }
@@ -215,10 +225,12 @@ export const marketName = ({ market }: RunSpec): string =>
   market.kind === 'generated' ? `generated, ${GENERATORS[market.generator]}` : market.kind
 
 /**
- * Returns the statistics of an examination with at least one run. `variantSharpes` has the pooled Sharpe ratio of every
- * agent that was examined on the same markets, this one included.
+ * Returns the statistics of an examination with at least one run. All but its counts and the figures by market are of
+ * the runs whose markets repeat no other one. `variantSharpes` has the pooled Sharpe ratio of every agent that was
+ * examined on the same markets, this one included.
  */
-export function statisticsOf(records: readonly RunRecord[], variantSharpes: readonly number[]): ExaminationStatistics {
+export function statisticsOf(all: readonly RunRecord[], variantSharpes: readonly number[]): ExaminationStatistics {
+  const records = distinctRuns(all)
   const of = (figure: (record: RunRecord) => number) => distributionOf(records.map(figure))
   const daily = dailyReturns(records)
   const sharpes = records.flatMap(({ dailyEquity }) => sharpeOf(returnsOf(dailyEquity)) ?? [])
@@ -227,11 +239,11 @@ export function statisticsOf(records: readonly RunRecord[], variantSharpes: read
   const cost = (name: keyof Costs) => mean(records.map(({ costs }) => costs[name]))
   const costs = { poolFees: cost('poolFees'), bounties: cost('bounties'), impact: cost('impact') }
   const total = costs.poolFees + costs.bounties + costs.impact
-  const groups = Map.groupBy(records, ({ spec }) => marketName(spec))
+  const groups = Map.groupBy(all, ({ spec }) => marketName(spec))
   return {
-    runs: records.length,
-    failed: records.filter(({ exitCode }) => exitCode !== 0).length,
-    trades: records.reduce((sum, { trades }) => sum + trades, 0),
+    runs: all.length,
+    failed: all.filter(({ exitCode }) => exitCode !== 0).length,
+    trades: all.reduce((sum, { trades }) => sum + trades, 0),
     return: of(record => record.return),
     drawdown: of(({ drawdown }) => drawdown),
     sharpe: sharpes.length === 0 ? null : distributionOf(sharpes.map(sharpe => sharpe * Math.sqrt(SESSIONS_PER_YEAR))),

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_901,
-  test: 63_682,
+  rehearsal: 4_913,
+  test: 63_696,
   scripts: 6_932,
 }
 

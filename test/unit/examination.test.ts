@@ -146,6 +146,20 @@ describe('an examination', () => {
     expect(conclusionOf(statisticsOf(runs, [sharpe, ...spread]))).toContain('the best of 1000 variants tried')
   })
 
+  it('an examination counts a tape once, however often it is played in disguise or in windows', () => {
+    const [run] = runsWith(0.0008, 0.8) as [RunRecord]
+    const as = (kind: 'original' | 'window' | 'disguised') => ({
+      ...run,
+      spec: { id: kind, seed: 1, market: { kind, index: 1, seed: 1 } as RunRecord['spec']['market'] },
+    })
+    const played = (...runs: RunRecord[]) => statisticsOf(runs, [pooledSharpe(runs) ?? 0])
+    const { byMarket: _, ...once } = played(as('original'))
+    const disguised = played(as('original'), ...Array(50).fill(as('disguised')))
+    expect(disguised).toMatchObject({ ...once, runs: 51, trades: 51 * once.trades })
+    expect(disguised.byMarket.disguised?.runs).toBe(50)
+    expect(played(as('window'), as('original'))).toMatchObject({ ...once, runs: 2, trades: 2 * once.trades })
+  })
+
   it('an examination counts runs that reach the drawdown limit of the track as ruined', () => {
     const runs = runsWith(0, 0.5).map((run, index) => ({ ...run, drawdown: index < 5 ? 0.1 : 0.05 }))
     expect(statisticsOf(runs, [0]).ruined).toMatchObject({ share: 0.25 })
