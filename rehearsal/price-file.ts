@@ -247,10 +247,9 @@ function refuseUnadjusted(
   { symbol, where }: { symbol: string; where: string },
   adjustments: Map<string, number>,
 ): void {
-  const [adjusted, close] = (['adjClose', 'close'] as const).map(name =>
-    Number(cells[fields.find(({ field }) => field === name)?.index ?? cells.length]),
-  )
-  const adjustment = (adjusted ?? 0) / (close ?? 0)
+  const numberIn = (...names: Field[]) =>
+    Number(cells[fields.find(({ field }) => names.includes(field))?.index ?? cells.length])
+  const adjustment = numberIn('adjClose') / numberIn('close', 'price')
   const before = adjustments.get(symbol) ?? adjustment
   adjustments.set(symbol, adjustment)
   if (Math.abs(adjustment / before - 1) > CLEAR_ADJUSTMENT) throw unadjusted(where)

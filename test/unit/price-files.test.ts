@@ -220,6 +220,11 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
 
   it.each([
     [
+      'closes that are not adjusted, next to adjusted ones',
+      'Date,Close,Adj Close\n2024-06-07,1200,120\n2024-06-10,121,121',
+      'Line 3 of nvda.csv: next to "Adj Close", prices are not adjusted for the split or dividend.',
+    ],
+    [
       'a comma that may be a decimal one',
       'time,price\n1744792500,"1,234"\n1744792560,"1,235"',
       'Line 2 of nvda.csv, price: the comma of "1,234" may separate thousands or decimals, and no other price tells. Write 1234 or 1.234.',
