@@ -248,7 +248,7 @@ function refuseUnadjusted(
   adjustments: Map<string, number>,
 ): void {
   const numberIn = (...names: Field[]) =>
-    Number(cells[fields.find(({ field }) => names.includes(field))?.index ?? cells.length])
+    Number(cells[fields.find(({ field }) => names.includes(field))?.index ?? cells.length]?.replaceAll(/[$,]/g, ''))
   const adjustment = numberIn('adjClose') / numberIn('close', 'price')
   const before = adjustments.get(symbol) ?? adjustment
   adjustments.set(symbol, adjustment)

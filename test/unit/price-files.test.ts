@@ -332,6 +332,7 @@ describe('a file of prices with splits and dividends', () => {
       ['adjusted_close,volume,dividend_amount,split_coefficient', '120,1,0.0,1.0', '121,1,0.0,10.0'],
       ['volume,divCash,splitFactor', '1,0.0,1.0', '1,0.0,10.0'],
       ['Adjusted_close', '120', '121'],
+      ['Adj Close', '"1,200.00"', '12.10'],
       ['Ex-Dividend,Split Ratio,Adj. Close', '0.5,1.0,119.5', '0.5,1.0,121'],
     ])
       expect(() =>
