@@ -53,7 +53,9 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
     table.map(({ cells }) => cells),
     name,
   )
-  const lines = table.slice(data)
+  // Exports that were put together repeat the header.
+  const header = data === 1 ? `${table[0]?.cells}` : ''
+  const lines = table.slice(data).filter(({ cells }) => `${cells}` !== header)
   refuseMalformedLines(table, data)
   const timeOf = timeText(columns, lines)
   const parseTime = timeParser(lines.map(timeOf), { name, timeZone })

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_913,
-  test: 63_702,
+  rehearsal: 4_914,
+  test: 63_706,
   scripts: 6_932,
 }
 

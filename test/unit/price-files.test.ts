@@ -149,6 +149,10 @@ describe('a file of prices that could be misread', () => {
 
   it.each([
     ['semicolons', table(';')],
+    [
+      'its header again, as exports that were put together',
+      table(',').replace('\n2025-02-14', '\nDate,Open,High,Low,Close$&'),
+    ],
     ['tabs', table('\t')],
     ['days without hyphens', table(',').replaceAll('2025-02-', '202502')],
     ['days first, with points', table(',').replaceAll(/2025-02-(\d+)/g, '$1.02.2025')],
