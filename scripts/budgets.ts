@@ -59,7 +59,7 @@ const LINES: Record<string, number> = {
   devnet: 5_474,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_914,
+  rehearsal: 4_915,
   test: 63_706,
   scripts: 6_932,
 }
