@@ -56,7 +56,7 @@ const LINES: Record<string, number> = {
   reference: 2_731,
   'contracts/src': 12_955,
   'contracts/test': 22_507,
-  devnet: 5_474,
+  devnet: 5_489,
   bench: 4_237,
   lab: 1_705,
   rehearsal: 4_915,
