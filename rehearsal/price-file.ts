@@ -259,6 +259,8 @@ function refuseUnadjusted(
 
 /** Digits of a number of seconds, milliseconds, microseconds or nanoseconds, and how many of them are a fraction. */
 const FRACTION_DIGITS: Record<number, number> = { 9: 0, 10: 0, 13: 3, 16: 6, 19: 9 }
+/** YYYYMMDDHH, which as Unix seconds is a time from 2032 to 2036. */
+const HOUR = /^((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])$/
 const ISO_TIME =
   /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}(?::?[0-5]\d(?::?[0-5]\d(?:[.,]\d{1,9})?)?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?$/i
 const HAS_OFFSET = /(?:Z|[+-]\d{2}(?::?\d{2})?)$/i
@@ -271,6 +273,13 @@ function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile
   const isDayFirst = dayFirst(texts)
   return (text: string, where: string): number => {
     const [digits = ''] = /^\d+(?=\.?0*$)/.exec(text) ?? []
+    const [isHour, year, month, day, hour] = HOUR.exec(digits) ?? []
+    if (isHour && Number(digits) * 1_000 > Date.now()) {
+      const [seconds, iso] = [new Date(Number(digits) * 1_000).toISOString(), `${year}-${month}-${day}T${hour}:00`]
+      throw new TapeError(
+        `${where}: ${JSON.stringify(text)} may be Unix seconds, ${seconds.replace('.000', '')}, or an hour, ${iso}. Write ISO 8601, such as ${iso}.`,
+      )
+    }
     const fraction = FRACTION_DIGITS[digits.length]
     if (fraction !== undefined) return wholeSeconds(Number(digits) / 10 ** fraction, text, where)
     const iso = isoOf(text, isDayFirst)

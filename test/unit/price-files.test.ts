@@ -245,6 +245,11 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
       'Line 3 of nvda.csv: a quote does not end in its line. Close or delete it.',
     ],
     [
+      'hours without punctuation, which may be seconds of a later year',
+      'time,price\n2026030914,1\n2026030915,2',
+      'Line 2 of nvda.csv: "2026030914" may be Unix seconds, 2034-03-15T10:21:54Z, or an hour, 2026-03-09T14:00. Write ISO 8601, such as 2026-03-09T14:00.',
+    ],
+    [
       'no price in a row',
       'time,price\n1744792500,nan\n1744792560,1',
       'Line 2 of nvda.csv, price: the price is missing. Delete the row, or write its price.',
