@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, writeSync } from 'node:fs'
 import { relative } from 'node:path'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Account } from '../devnet/accounts.ts'
 import type { Deployment } from '../devnet/index.ts'
 import { createClient } from '../packages/client/src/index.ts'
 import { createPayer } from '../packages/client/src/pay.ts'
-import { REFUSED_PATH, type Refused } from './refused.ts'
+import { type Counted, REFUSED_PATH, type Refused } from './refused.ts'
 import type { AgentRecord, Promotion, ReportedOrder, ReportedTrade, Statistics } from './report.ts'
 
 /**
@@ -59,11 +59,19 @@ export async function registerAgent(
   return { program, agentId, account, url }
 }
 
+const MINUTE_MS = 60_000
+/** A program for which the market waits is stopped after so many minutes without a call. A model may think for some. */
+const MAX_QUIET_MINUTES = 15
+
 /**
  * Runs a program until it ends, at the latest with this process, and returns its exit code. What it prints goes to its
- * output or to stderr, because stdout has the report.
+ * output or to stderr, because stdout has the report. One that is quiet for long while `isAwaited` is stopped.
  */
-export function runProgram({ program, agentId, account, url }: AgentUnderTest, rpcUrl: string): Promise<number> {
+export function runProgram(
+  { program, agentId, account, url }: AgentUnderTest,
+  rpcUrl: string,
+  isAwaited: () => boolean,
+): Promise<number> {
   const { output = 2 } = program
   const child = spawn(program.command, program.args, {
     stdio: ['ignore', output, output],
@@ -79,6 +87,19 @@ export function runProgram({ program, agentId, account, url }: AgentUnderTest, r
   })
   const kill = () => child.kill()
   process.once('exit', kill)
+  let [quietMinutes, before] = [0, 0]
+  const watch = setInterval(async () => {
+    const { calls } = await readCounted(url).catch(() => ({ calls: before }))
+    quietMinutes = isAwaited() && calls === before ? quietMinutes + 1 : 0
+    before = calls
+    if (quietMinutes !== MAX_QUIET_MINUTES) return
+    const problem = `The agent "${program.name}" neither called the service nor ended for ${MAX_QUIET_MINUTES} minutes, so it was stopped.`
+    writeSync(
+      output,
+      `${problem} Let it call POST /rehearsal/advance once it has decided, and end when isOver is true.\n`,
+    )
+    child.kill('SIGKILL')
+  }, MINUTE_MS)
   return new Promise((resolve, reject) =>
     child
       .once('error', cause =>
@@ -88,6 +109,7 @@ export function runProgram({ program, agentId, account, url }: AgentUnderTest, r
       )
       .once('exit', code => {
         process.off('exit', kill)
+        clearInterval(watch)
         resolve(code ?? 1)
       }),
   )
@@ -125,10 +147,14 @@ export async function recordOf(
   }
 }
 
-/** Reads what the service has counted at an agent's port, in the order of the names. */
-async function readRefused(url: string): Promise<Refused> {
+async function readCounted(url: string): Promise<Counted> {
   const response = await fetch(url + REFUSED_PATH)
-  const { refusals, limits } = (await response.json()) as Refused
+  return (await response.json()) as Counted
+}
+
+/** Reads what the service has refused at an agent's port, in the order of the names. */
+async function readRefused(url: string): Promise<Refused> {
+  const { refusals, limits } = await readCounted(url)
   return { refusals: sorted(refusals), limits: sorted(limits) }
 }
 

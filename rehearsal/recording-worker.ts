@@ -1,8 +1,9 @@
 import { waitUntil } from 'cloudflare:workers'
 import service from '../src/index.ts'
-import { REFUSED_PATH, type Refused } from './refused.ts'
+import { type Counted, REFUSED_PATH, type Refused } from './refused.ts'
 
-// The service of a rehearsal. It listens on a port for each agent, and counts by port what HTTP and MCP refuse.
+// The service of a rehearsal. It listens on a port for each agent, and counts by port the calls and what HTTP and MCP
+// refuse.
 export * from '../src/index.ts'
 
 type ResponseBody = {
@@ -11,7 +12,7 @@ type ResponseBody = {
   result?: { isError?: boolean; structuredContent?: ResponseBody; content?: { type: string; text?: string }[] }
 }
 
-const refusedAt = new Map<string, Refused>()
+const countedAt = new Map<string, Counted>()
 
 function count(counts: Record<string, number>, name: string): void {
   counts[name] = (counts[name] ?? 0) + 1
@@ -48,9 +49,10 @@ export default {
   ...service,
   async fetch(request) {
     const { port, pathname } = new URL(request.url)
-    const counted = refusedAt.get(port) ?? { refusals: {}, limits: {} }
-    refusedAt.set(port, counted)
+    const counted = countedAt.get(port) ?? { calls: 0, refusals: {}, limits: {} }
+    countedAt.set(port, counted)
     if (pathname === REFUSED_PATH) return Response.json(counted)
+    counted.calls++
     const response = await service.fetch(request)
     const type = response.headers.get('content-type') ?? ''
     if (/json/.test(type)) await recordResponse(counted, response.clone())

@@ -181,7 +181,8 @@ async function playTo(
     const exitCodes = new Map<AgentUnderTest, number>()
     const seats = agents.map(agent => ({
       agentId: agent.agentId,
-      begin: async () => void exitCodes.set(agent, await runProgram(agent, market.deployment.rpcUrl)),
+      begin: async (isAwaited: () => boolean) =>
+        void exitCodes.set(agent, await runProgram(agent, market.deployment.rpcUrl, isAwaited)),
     }))
     if (mirror !== undefined) await stage.playLive(seats)
     else if (speed === undefined) await stage.play(seats)

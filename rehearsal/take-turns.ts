@@ -9,8 +9,11 @@ import type { Block, EmbeddedMarket } from './play-market.ts'
 // agent trades while it is its turn, then asks for a later time. Once all have asked, the market moves to the earliest
 // of these times, and the agents that asked for it have their turns again.
 
-/** An agent under test. `begin` starts its program and resolves when it ends. */
-export type Seat = { agentId: string; begin: () => Promise<void> }
+/**
+ * An agent under test. `begin` starts its program and resolves when it ends; `isAwaited` tells whether the market waits
+ * for it.
+ */
+export type Seat = { agentId: string; begin: (isAwaited: () => boolean) => Promise<void> }
 
 export type Stage = {
   /** Where the service sends the agents' calls of `POST /rehearsal/advance`. */
@@ -104,7 +107,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
   async function takeTurn(turn: Turn, begin?: Seat['begin']): Promise<void> {
     const ended = Promise.withResolvers<void>()
     turn.end = ended.resolve
-    begin?.().then(() => {
+    begin?.(() => turn.state === 'trading').then(() => {
       turn.state = 'ended'
       turn.end()
     }, ended.reject)
@@ -151,7 +154,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
     async playAt(speed, seats) {
       mode = 'speed'
       let hasFailed = false
-      const ends = Promise.all(seats.map(({ begin }) => begin()))
+      const ends = Promise.all(seats.map(({ begin }) => begin(() => false)))
       ends.catch(() => {
         hasFailed = true
       })
@@ -168,7 +171,7 @@ export async function openStage(market: EmbeddedMarket, serviceUrl: string): Pro
       mode = 'live'
       const all = seatAll(seats)
       let running = seats.length
-      const ends = Promise.allSettled(seats.map(({ begin }) => begin().finally(() => running--)))
+      const ends = Promise.allSettled(seats.map(({ begin }) => begin(() => false).finally(() => running--)))
       while (running > 0) {
         await market.playStep()
         await fireExits(serviceUrl)

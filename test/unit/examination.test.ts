@@ -1,7 +1,16 @@
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { decodeClaim } from '@agent-trading-service/protocol/examination-claim'
 import { type Address, encodeAbiParameters, keccak256, sha256, stringToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { devnetAccounts } from '../../devnet/accounts.ts'
+import { runProgram } from '../../rehearsal/agent-under-test.ts'
 import {
   certify,
   checkCertificate,
@@ -293,4 +302,48 @@ describe('a certificate', () => {
     ] as const)
       expect(() => parseCertificate('mine.json', text)).toThrow(message)
   })
+})
+
+it('a program that neither calls the service nor ends is stopped with a sentence in its output, unless it waits for the market', async () => {
+  let [asked, calls] = [0, 0]
+  const server = createServer((_, response) => {
+    asked++
+    response.end(JSON.stringify({ calls, refusals: {}, limits: {} }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  vi.useFakeTimers({ toFake: ['setInterval'] })
+  const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-quiet-'))
+  const [log, url] = [join(folder, 'log'), `http://127.0.0.1:${(server.address() as AddressInfo).port}`]
+  const output = openSync(log, 'w')
+  try {
+    const program = { name: 'quiet.mjs', command: 'sleep', args: ['1000'], output }
+    const agent = { program, agentId: '1', account: devnetAccounts().payer, url }
+    let isAwaited = true
+    let hasEnded = false
+    const ended = runProgram(agent, url, () => isAwaited).finally(() => (hasEnded = true))
+    const pass = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute++) {
+        const before = asked
+        vi.advanceTimersByTime(60_000)
+        while (asked === before && !hasEnded) await setImmediate()
+      }
+    }
+    await pass(14)
+    calls++
+    await pass(14)
+    isAwaited = false
+    await pass(20)
+    expect(readFileSync(log, 'utf8')).toBe('')
+    isAwaited = true
+    await pass(15)
+    expect(await ended).toBe(1)
+    expect(readFileSync(log, 'utf8')).toBe(
+      'The agent "quiet.mjs" neither called the service nor ended for 15 minutes, so it was stopped. Let it call POST /rehearsal/advance once it has decided, and end when isOver is true.\n',
+    )
+  } finally {
+    vi.useRealTimers()
+    closeSync(output)
+    server.close()
+    rmSync(folder, { recursive: true })
+  }
 })
