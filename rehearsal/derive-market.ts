@@ -1,6 +1,6 @@
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
-import { TapeError } from './price-file.ts'
+import { MAX_PRICE, TapeError } from './price-file.ts'
 import type { Step, Tape } from './tape.ts'
 
 // Markets from a tape: one that could have happened instead, a part of it, and the same one in disguise.
@@ -91,6 +91,23 @@ function closesBefore(first: Bar, bars: readonly Bar[]): Map<Bar, ReadonlyMap<st
     closes = new Map([...closes, ...closesOf(bar)])
   }
   return before
+}
+
+/** Returns a market that is made of a tape. Throws TapeError if it has a price that no file may have. */
+export function refuseTooHigh(market: Tape, tape: Tape): Tape {
+  if (!market.steps.some(({ prices }) => [...prices.values()].some(price => price >= MAX_PRICE))) return market
+  const last = new Map<string, number>()
+  const moves = barsOf(tape).flatMap(bar =>
+    [...closesOf(bar)].map(([symbol, price]) => {
+      const [from, to] = [last.get(symbol) ?? Number(price), Number(price)]
+      last.set(symbol, to)
+      return { symbol, from, to, size: Math.abs(Math.log(to / from)) }
+    }),
+  )
+  const { symbol, from, to } = moves.reduce((most, move) => (move.size > most.size ? move : most))
+  throw new TapeError(
+    `A market made of the tape would have a price above 10^12 USD. ${symbol} moves most: from ${from / 1e8} to ${to / 1e8} USD in one bar. Correct its prices, or play fewer --days.`,
+  )
 }
 
 /**

@@ -2,6 +2,7 @@ import { marketHours } from '@agent-trading-service/protocol/market-hours'
 import { uniformFloat64 } from 'pure-rand/distribution/uniformFloat64'
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus'
 import type { MarketKind } from '../packages/cli/src/commands/rehearse.ts'
+import { MAX_PRICE } from './price-file.ts'
 import { type Tape, toTape } from './tape.ts'
 
 /** `vol` and `drift` are percent a year, `correlation` is that of each two tokens. */
@@ -89,7 +90,8 @@ export function generateMarket({ tokens = TOKENS, ...options }: MarketOptions): 
       if (symbol === stale && bar > times.length / 2) continue
       // Cents, as exchanges have them, and all decimals of a token that begins below a dollar. A price is at least one.
       const units = (tokens[symbol] ?? 1) < 1 ? 100_000_000 : 100
-      const price = BigInt(Math.max(1, Math.round(Math.exp(log) * units))) * BigInt(100_000_000 / units)
+      const usd = Math.min(Math.exp(log), Number(MAX_PRICE) / 1e8)
+      const price = BigInt(Math.max(1, Math.round(usd * units))) * BigInt(100_000_000 / units)
       posts.push({ time, symbol, price, endsBar: true })
     }
   }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { MARKET_KINDS, type MarketKind } from '../packages/cli/src/commands/rehearse.ts'
-import { disguiseTape, fitTape, resampleTape, windowsOf } from './derive-market.ts'
+import { disguiseTape, fitTape, refuseTooHigh, resampleTape, windowsOf } from './derive-market.ts'
 import type { RunSpec } from './examination.ts'
 import { generateMarket } from './generate-market.ts'
 import { hashOf, type Tape } from './tape.ts'
@@ -46,10 +46,11 @@ export function planRuns({ seeds, kinds, windows, disguises }: MarketPlan, hasTa
 export function tapeOfRun({ market }: RunSpec, { days, allHours, windows }: MarketPlan, tape?: Tape): Tape {
   if (market.kind === 'generated') {
     const fitted = tape === undefined ? DEFAULTS : fitTape(tape)
-    return generateMarket({ ...fitted, kind: market.generator, seed: market.seed, days, allHours })
+    const generated = generateMarket({ ...fitted, kind: market.generator, seed: market.seed, days, allHours })
+    return tape === undefined ? generated : refuseTooHigh(generated, tape)
   }
   if (tape === undefined) throw new Error(`A ${market.kind} market needs a tape.`)
-  if (market.kind === 'resampled') return resampleTape(tape, market.seed)
+  if (market.kind === 'resampled') return refuseTooHigh(resampleTape(tape, market.seed), tape)
   if (market.kind === 'window') return windowsOf(tape, windows)[market.index - 1] as Tape
   return market.kind === 'original' ? tape : disguiseTape(tape, market.seed).tape
 }

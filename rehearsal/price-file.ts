@@ -357,6 +357,8 @@ const THOUSANDS = /^[1-9]\d{0,2}(?:,\d{3})+(?=\.|$)/
 const TELLS_COMMA = /\.\d+$|,\d{3},/
 const EXPONENT = /^(\d)(?:\.(\d+))?e([+-]?\d{1,2})$/i
 const DECIMALS = 8
+/** 10^12 USD. */
+export const MAX_PRICE = 10n ** 20n
 
 /** Parses a price in USD. One of more than 8 decimals is rounded to the nearest. */
 function parsePrice(text: string, where: string, separatesThousands: boolean): { price: bigint; isRounded: boolean } {

@@ -98,6 +98,18 @@ it('markets that are fitted to a tape of a token below a dollar begin at its pri
   expect(new Set(prices).size).toBeGreaterThan(50)
 })
 
+it('a market of a tape with wrong prices is refused with the token that moves most, before a pool overflows', () => {
+  const rows = Array.from({ length: 400 }, (_, minute) => {
+    const time = 1_772_000_000 + 60 * minute
+    return `${time},CALM,100\n${time},WILD,${minute % 2 ? 900_000 : 0.001}`
+  })
+  const wild = parseTape([{ name: 'w.csv', text: `time,symbol,price\n${rows.join('\n')}` }])
+  for (const run of planRuns({ ...plan, days: 30 }, true).slice(0, 3))
+    expect(() => tapeOfRun(run, { ...plan, days: 30 }, wild)).toThrow(
+      'A market made of the tape would have a price above 10^12 USD. WILD moves most: from 0.001 to 900000 USD in one bar. Correct its prices, or play fewer --days.',
+    )
+})
+
 describe('the plan of an examination', () => {
   it('the plan of an examination takes kinds of markets in turn, and needs a tape for windows and disguises', () => {
     expect(planRuns(plan, false).map(({ market }) => market.kind)).toEqual(Array(6).fill('generated'))
