@@ -1,4 +1,4 @@
-import { isTicker } from '@agent-trading-service/protocol/message-terms'
+import { isTicker, quoteText } from '@agent-trading-service/protocol/message-terms'
 import { dsvFormat } from 'd3-dsv'
 import { Temporal } from 'temporal-polyfill'
 import { usdPrice } from '../devnet/controls.ts'
@@ -82,7 +82,7 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
         throw new TapeError(`${name} names no symbol. Name it with the file: --tape NVDA=${name}.`)
       if (symbol !== undefined && own !== undefined && named.add(own).size > 1)
         throw new TapeError(
-          `${where}: ${name} has prices of ${[...named].join(' and ')}, which are not all of ${symbol}. Pass it without a symbol, or delete what is not of ${symbol}.`,
+          `${where}: ${name} has prices of ${[...named].map(shown).join(' and ')}, which are not all of ${symbol}. Pass it without a symbol, or delete what is not of ${symbol}.`,
         )
       const at = { where, time, symbol: symbol ?? parseSymbol(own ?? '', where), ...sharesOf(cells, fields, where) }
       refuseUnadjusted(cells, fields, at, adjustments)
@@ -105,12 +105,17 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
   const empty = series.find(({ symbol: own }) => own !== undefined && symbol === undefined && !priced.has(own))
   if (rows.length === 0 || empty !== undefined)
     throw new TapeError(
-      `${name} has no prices${empty === undefined ? '' : ` of ${empty.symbol}`}. Export it again, or leave it out.`,
+      `${name} has no prices${empty === undefined ? '' : ` of ${shown(empty.symbol ?? '')}`}. Export it again, or leave it out.`,
     )
   const notes =
     rounded === 0 ? [] : [`${name}: ${rounded} ${rounded === 1 ? 'price was' : 'prices were'} rounded to 8 decimals.`]
   return { rows, notes }
 }
+
+/** The longest part of a file that a message repeats. */
+const MAX_QUOTED = 60
+const quote = (text: string) => quoteText(text, MAX_QUOTED)
+const shown = (symbol: string) => (isTicker(symbol) ? symbol : quote(symbol))
 
 /** Returns the lines that are not blank. Columns are apart by commas, or by what the first line has instead of them. */
 function readTable(text: string, name: string): Line[] {
@@ -194,7 +199,7 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
       : columns.map(column => (isClose && column.field === 'close' ? { ...column, field: 'price' as const } : column))
   if (!has('time') || !(has('price') || isClose || (isCandle && has('close'))))
     throw new TapeError(
-      `${JSON.stringify(first.join(',').slice(0, 60))} names no columns that can be read. The first line of ${name} is time,symbol,price or time,symbol,open,high,low,close, or that of an export of yfinance, Binance, Alpaca, TradingView or investing.com.`,
+      `${quote(first.join(','))} names no columns that can be read. The first line of ${name} is time,symbol,price or time,symbol,open,high,low,close, or that of an export of yfinance, Binance, Alpaca, TradingView or investing.com.`,
     )
   return { columns: isCandle ? read.filter(({ field }) => field !== 'price') : read, data: 1 }
 }
@@ -227,7 +232,7 @@ function sharesOf(cells: readonly string[], fields: readonly Column[], where: st
     const text = index === undefined ? '' : (cells[index] ?? '')
     const value = Number(text)
     if (value >= 0 && value < 1e6) return value
-    throw new TapeError(`${where}, ${field}: ${JSON.stringify(text)} is not a number from 0 to a million.`)
+    throw new TapeError(`${where}, ${field}: ${quote(text)} is not a number from 0 to a million.`)
   }
   const [split, dividend] = [numberOf('split'), numberOf('dividend')]
   if (dividend > 0 && fields.some(({ field }) => field === 'adjClose')) throw unadjusted(where)
@@ -277,7 +282,7 @@ function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile
     if (isHour && Number(digits) * 1_000 > Date.now()) {
       const [seconds, iso] = [new Date(Number(digits) * 1_000).toISOString(), `${year}-${month}-${day}T${hour}:00`]
       throw new TapeError(
-        `${where}: ${JSON.stringify(text)} may be Unix seconds, ${seconds.replace('.000', '')}, or an hour, ${iso}. Write ISO 8601, such as ${iso}.`,
+        `${where}: ${quote(text)} may be Unix seconds, ${seconds.replace('.000', '')}, or an hour, ${iso}. Write ISO 8601, such as ${iso}.`,
       )
     }
     const fraction = FRACTION_DIGITS[digits.length]
@@ -285,16 +290,14 @@ function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile
     const iso = isoOf(text, isDayFirst)
     if (iso === 'ambiguous')
       throw new TapeError(
-        `${where}: ${JSON.stringify(text)} may name the day or the month first, and no other row of ${name} tells. Write ISO 8601, such as 2026-03-09.`,
+        `${where}: ${quote(text)} may name the day or the month first, and no other row of ${name} tells. Write ISO 8601, such as 2026-03-09.`,
       )
     if (!ISO_TIME.test(iso))
-      throw new TapeError(
-        `${where}: ${JSON.stringify(text)} is not a time. Write Unix seconds, or ISO 8601 in whole seconds.`,
-      )
+      throw new TapeError(`${where}: ${quote(text)} is not a time. Write Unix seconds, or ISO 8601 in whole seconds.`)
     const hasOffset = HAS_OFFSET.test(iso) && iso.length > 10
     if (!hasOffset && timeZone === undefined)
       throw new TapeError(
-        `${where}: ${JSON.stringify(text)} has no offset from UTC, so its time depends on a zone. Name the zone of ${name} with --tz, such as --tz America/New_York.`,
+        `${where}: ${quote(text)} has no offset from UTC, so its time depends on a zone. Name the zone of ${name} with --tz, such as --tz America/New_York.`,
       )
     try {
       const instant = hasOffset ? Temporal.Instant.from(iso) : inZone(iso, timeZone ?? '')
@@ -303,8 +306,8 @@ function timeParser(texts: readonly string[], { name, timeZone }: Pick<PriceFile
       if (cause instanceof TapeError) throw cause
       throw new TapeError(
         hasOffset
-          ? `${where}: ${JSON.stringify(text)} is not a time.`
-          : `${where}: ${JSON.stringify(text)} is not a time of ${timeZone}, or clocks skip or repeat it. Write it with its offset from UTC.`,
+          ? `${where}: ${quote(text)} is not a time.`
+          : `${where}: ${quote(text)} is not a time of ${timeZone}, or clocks skip or repeat it. Write it with its offset from UTC.`,
         { cause },
       )
     }
@@ -317,7 +320,7 @@ const inZone = (iso: string, timeZone: string) =>
 
 function wholeSeconds(seconds: number, text: string, where: string): number {
   if (Number.isInteger(seconds) && seconds > 0 && seconds < 2 ** 32) return seconds
-  throw new TapeError(`${where}: ${JSON.stringify(text)} is not in whole seconds between 1970 and 2106.`)
+  throw new TapeError(`${where}: ${quote(text)} is not in whole seconds between 1970 and 2106.`)
 }
 
 /** Returns whether dates such as 05/07/2025 name the day first; undefined if no row tells. */
@@ -347,9 +350,7 @@ const dateOf = (year: string, month: string, day: string) => `${year}-${month.pa
 
 function parseSymbol(text: string, where: string): string {
   if (isTicker(text)) return text
-  throw new TapeError(
-    `${where}: ${JSON.stringify(text)} is not a symbol. Write it as the token does, such as NVDA or BRK.B.`,
-  )
+  throw new TapeError(`${where}: ${quote(text)} is not a symbol. Write it as the token does, such as NVDA or BRK.B.`)
 }
 
 const THOUSANDS = /^[1-9]\d{0,2}(?:,\d{3})+(?=\.|$)/
@@ -367,19 +368,21 @@ function parsePrice(text: string, where: string, separatesThousands: boolean): {
   const usd = text.replace(/^\$/, '')
   if (THOUSANDS.test(usd) && /^\d+,\d+$/.test(usd) && !separatesThousands)
     throw new TapeError(
-      `${where}: the comma of ${JSON.stringify(text)} may separate thousands or decimals, and no other price tells. Write ${usd.replace(',', '')} or ${usd.replace(',', '.')}.`,
+      `${where}: the comma of ${quote(text)} may separate thousands or decimals, and no other price tells. Write ${usd.replace(',', '')} or ${usd.replace(',', '.')}.`,
     )
   const plain = withoutExponent(THOUSANDS.test(usd) ? usd.replaceAll(',', '') : usd)
   const [, whole = '', kept = '', rest = ''] = /^(\d+)\.(\d{8})(\d+)$/.exec(plain) ?? []
   if (/^[1-9]\d{12}/.test(plain))
-    throw new TapeError(`${where}: ${text} is too high for a price. Write less than 10^12 USD.`)
-  try {
-    if (rest === '') return { price: usdPrice(plain), isRounded: false }
+    throw new TapeError(`${where}: ${quote(text)} is too high for a price. Write less than 10^12 USD.`)
+  if (rest !== '') {
     const price = BigInt(whole + kept) + (rest.charAt(0) >= '5' ? 1n : 0n)
-    if (price === 0n) throw new Error(`${text} is less than a price of ${DECIMALS} decimals can say.`)
-    return { price, isRounded: /[1-9]/.test(rest) }
+    if (price > 0n) return { price, isRounded: /[1-9]/.test(rest) }
+    throw new TapeError(`${where}: ${quote(text)} is less than a price of ${DECIMALS} decimals can say.`)
+  }
+  try {
+    return { price: usdPrice(plain), isRounded: false }
   } catch (cause) {
-    throw new TapeError(`${where}: ${(cause as Error).message}`, { cause })
+    throw new TapeError(`${where}: ${quote(text)} is not a price. Write USD, such as 120 or 0.5.`, { cause })
   }
 }
 

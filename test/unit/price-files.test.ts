@@ -135,6 +135,8 @@ Date,,,,,,,,
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
     expect(parseTape(files).symbols).toEqual(['BRK.B', 'F'])
+    const pair = file('time,symbol,price\n1772000000,BTC/USDT,1\n1772000060,BTC/USDT,2', { symbol: 'BTC' })
+    expect(parseTape([pair]).symbols).toEqual(['BTC'])
   })
 })
 
@@ -233,7 +235,7 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
       'time,price\n1744792500,"1,234"\n1744792560,"1,235"',
       'Line 2 of nvda.csv, price: the comma of "1,234" may separate thousands or decimals, and no other price tells. Write 1234 or 1.234.',
     ],
-    ['a comma after zero', 'time,price\n1744792500,"0,123"\n1744792560,1.5', '0,123 is not a price'],
+    ['a comma after zero', 'time,price\n1744792500,"0,123"\n1744792560,1.5', '"0,123" is not a price'],
     [
       'decimal commas that are not quoted',
       'time,price\n1744792500,118,42\n1744792560,118,50',
@@ -278,6 +280,35 @@ NVDA,18,200.39,200.61,200.61,200.34,1744792560000000000,57`
   ])('is refused with %s', (_, text, message) => {
     expect(() => parseTape([file(text, own)])).toThrow(message)
   })
+})
+
+it('a file with control characters or long cells is refused with a part of them that is safe to print', () => {
+  const cell = `\u001b[2J\u202e${'9'.repeat(5_000)}`
+  for (const text of [
+    `time,symbol,price\n1744792500,NVDA,${cell}`,
+    `time,symbol,price\n1744792500,NVDA,1.${cell}`,
+    `time,symbol,price\n1744792500,NVDA,${'9'.repeat(5_000)}\u001b`,
+    `time,symbol,price\n1744792500,NVDA,0.000000001${'0'.repeat(5_000)}`,
+    `time,symbol,price\n1744792500,${cell},1`,
+    `time,symbol,price\n${cell},NVDA,1`,
+    `time,symbol,price,split\n1744792500,NVDA,1,${cell}`,
+    `time,${cell}\n1744792500,1`,
+    `time,symbol,price\n2026-03-09T00:00Z,NVDA,"1,${cell}"`,
+  ]) {
+    const refusal = (symbol?: string) => {
+      try {
+        parseTape([file(text, { ...(symbol !== undefined && { symbol }), timeZone: 'UTC' })])
+        return ''
+      } catch (error) {
+        return `${error}`
+      }
+    }
+    for (const message of [refusal(), ...(text.includes('NVDA') ? [refusal('NVDA')] : [])]) {
+      expect(message).toMatch(/^TapeError: /)
+      expect(message).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+      expect(message.length).toBeLessThan(300)
+    }
+  }
 })
 
 it('a file whose symbols begin at different times is played from the last one on, with a note', () => {

@@ -116,7 +116,7 @@ describe('a tape', () => {
     ['price,symbol', 'The first line of the tape is time,symbol,price'],
     ['time,symbol,price\nsoon,NVDA,1', 'Line 2 of the tape: "soon" is not a time'],
     ['time,symbol,price\n1772000000,nvda!,1', 'Line 2 of the tape: "nvda!" is not a symbol'],
-    ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: -2 is not a price'],
+    ['time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,-2', 'Line 3 of the tape, price: "-2" is not a price'],
     ['time,symbol,price\n1772000000,NVDA,1', 'A tape needs prices of all of its symbols at two times'],
     ['{"blocks":', 'The tape is no complete JSON'],
     ['{"blocks":[]}', 'The tape is JSON, but no recorded day'],
@@ -125,7 +125,7 @@ describe('a tape', () => {
     ['time,symbol,price\n05/07/2025,NVDA,100', 'Line 2 of the tape: "05/07/2025" may name the day or the month first'],
     ['time,price\n1772000000,100\n1772000060,101', 'the tape names no symbol. Name it with the file: --tape NVDA='],
     ['time,symbol,price\n1772000000500,NVDA,100', '"1772000000500" is not in whole seconds'],
-    ['time,symbol,price\n1772000000,NVDA,"1.234,56"', 'Line 2 of the tape, price: 1.234,56 is not a price'],
+    ['time,symbol,price\n1772000000,NVDA,"1.234,56"', 'Line 2 of the tape, price: "1.234,56" is not a price'],
   ])('a tape that cannot be played is refused with the line and a remedy: %j', (csv, message) => {
     expect(() => parse(csv)).toThrow(message)
   })
