@@ -51,7 +51,7 @@ export function resampleTape(tape: Tape, seed: number): Tape {
   const blocks = blocksOf(bars)
   if (first === undefined || blocks.length < MIN_BLOCKS)
     throw new TapeError(
-      `The tape has ${blocks.length} ${blocks.length === 1 ? 'session' : 'sessions'}. Resampling needs at least ${MIN_BLOCKS}.`,
+      `The tape has ${blocks.length} ${blocks.length === 1 ? 'session' : 'sessions'}. Resampling needs at least ${MIN_BLOCKS}. Pass a longer tape, or --seeds 0 with --windows or --disguises.`,
     )
   const random = xoroshiro128plus(seed)
   // The first numbers of small seeds are alike.

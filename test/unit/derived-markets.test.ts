@@ -56,7 +56,7 @@ describe('a resampled tape', () => {
 
   it('a tape that is too short to resample is refused', () => {
     const short = parseTape([{ name: 's.csv', text: 'time,symbol,price\n1772000000,NVDA,1\n1772000060,NVDA,2' }])
-    expect(() => resampleTape(short, 1)).toThrow('The tape has 1 session. Resampling needs at least 4.')
+    expect(() => resampleTape(short, 1)).toThrow('has 1 session. Resampling needs at least 4. Pass a longer tape')
   })
 })
 
