@@ -214,6 +214,9 @@ function columnsOf(names: readonly string[]): Column[] {
 
 const countFields = (names: readonly string[]): number => new Set(columnsOf(names).map(({ field }) => field)).size
 
+/** What Finnhub has in its column "s", which others have for the symbol. */
+const STATUS = 'ok'
+
 /** Groups columns of prices by token: one for each ticker of the header, or one whose symbol is in a column. */
 function seriesOf(columns: readonly Column[]) {
   const isOfToken = ({ field }: Column) => field !== 'time' && field !== 'symbol'
@@ -221,7 +224,10 @@ function seriesOf(columns: readonly Column[]) {
   return [...Map.groupBy(columns.filter(isOfToken), ({ symbol }) => symbol)].map(([symbol, fields]) => ({
     symbol,
     fields,
-    symbolOf: (cells: readonly string[]) => (symbolColumn ? (cells[symbolColumn.index] ?? '') : symbol),
+    symbolOf: (cells: readonly string[]) => {
+      const text = symbolColumn ? (cells[symbolColumn.index] ?? '') : symbol
+      return text === STATUS ? undefined : text
+    },
   }))
 }
 

@@ -131,6 +131,12 @@ Date,,,,,,,,
     expect(parseTape([prices(...rows.slice(0, 2), ...rows.slice(0, 2))]).steps).toHaveLength(2)
   })
 
+  it('of Finnhub has a status in a column s, which is no symbol', () => {
+    const text = 't,o,h,l,c,s,v\n1772000000,1,1,1,1,ok,9\n1772000060,1,1,1,1,ok,9'
+    expect(() => parseTape([file(text)])).toThrow('nvda.csv names no symbol. Name it with the file')
+    expect(parseTape([file(text, { symbol: 'NVDA' })]).symbols).toEqual(['NVDA'])
+  })
+
   it('may be one of several, each of one symbol', () => {
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
