@@ -183,6 +183,12 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
     const columns = fields.map(({ field, index }) => ({ field, index, symbol: tickers[index] }))
     return { columns: [{ field: 'time', index: 0 }, ...columns], data: hasIndexName ? 3 : 2 }
   }
+  const [time = '', ...symbols] = first
+  const isTimed = time === '' || columnsOf([time])[0]?.field === 'time'
+  if (isTimed && symbols.length > 0 && symbols.every(isTickerAlone) && new Set(symbols).size === symbols.length) {
+    const columns = symbols.map((symbol, index) => ({ field: 'price' as const, index: index + 1, symbol }))
+    return { columns: [{ field: 'time', index: 0 }, ...columns], data: 1 }
+  }
   const named = columnsOf(first).filter(
     ({ field }, index, all) => field === 'time' || all.findIndex(each => each.field === field) === index,
   )
@@ -203,6 +209,14 @@ function readHeader(table: readonly string[][], name: string): { columns: Column
     )
   return { columns: isCandle ? read.filter(({ field }) => field !== 'price') : read, data: 1 }
 }
+
+/** Other numbers next to prices, whose names could be tickers. */
+const OTHER_NUMBERS =
+  /^(?:id|nav|mid|bid|ask|oi|vol|volume|vwap|value|amount|quantity|qty|size|count|trades|turnover|change|returns?|rate|yield)$/i
+
+/** Tells whether a column, by its name, has the prices of a token, as pandas writes closes of many. */
+const isTickerAlone = (name: string) =>
+  isTicker(name) && /^[^a-z]*[A-Z][^a-z]*$/.test(name) && columnsOf([name]).length === 0 && !OTHER_NUMBERS.test(name)
 
 /** Returns the columns that have a known name. */
 function columnsOf(names: readonly string[]): Column[] {

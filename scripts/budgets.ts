@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_489,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 4_990,
-  test: 63_810,
+  rehearsal: 5_004,
+  test: 63_840,
   scripts: 6_932,
 }
 

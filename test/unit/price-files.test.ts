@@ -137,6 +137,36 @@ Date,,,,,,,,
     expect(parseTape([file(text, { symbol: 'NVDA' })]).symbols).toEqual(['NVDA'])
   })
 
+  it('of pandas may have a column of closes for each ticker, where an empty cell is no price', () => {
+    const text = 'Date,AAPL,BRK-B,005930.KS\n2025-02-13,10,20,30\n2025-02-14,11,,31\n2025-02-15,12,22,\n'
+    for (const own of [text, text.replace('Date', '')]) {
+      const tape = parseTape([file(own, { timeZone: 'UTC' })])
+      expect(tape.symbols).toEqual(['005930.KS', 'AAPL', 'BRK-B'])
+      expect(tape.steps.map(({ prices }) => [...prices.values()].map(price => Number(price) / 1e8))).toEqual([
+        [10, 20, 30],
+        [11, 31],
+        [12, 22],
+      ])
+    }
+    const alone = file('Date,SPY\n2025-02-13,10\n2025-02-14,11', { timeZone: 'UTC' })
+    expect(parseTape([alone]).symbols).toEqual(['SPY'])
+  })
+
+  it.each([
+    'Date,C,AAPL',
+    'Date,AAPL,VOLUME',
+    'DATE,VALUE',
+    'Date,AAPL,AAPL',
+    'Date,LOW,HD',
+    'Date,T,VZ',
+    'Date,Aapl,MSFT',
+    'Date,1,2',
+    'Week,AAPL,MSFT',
+  ])('whose columns are not of tickers alone has none of closes: %s', header => {
+    const row = (day: number) => `2025-02-${day}${',1'.repeat(header.split(',').length - 1)}`
+    expect(() => parseTape([file(`${header}\n${row(13)}\n${row(14)}`, { timeZone: 'UTC' })])).toThrow('names no ')
+  })
+
   it('may be one of several, each of one symbol', () => {
     const rows = (price: number) => `time,price\n1772000000,${price}\n1772000060,${price + 1}`
     const files = [file(rows(100), { symbol: 'F' }), file(rows(200), { name: 'brk.csv', symbol: 'BRK.B' })]
