@@ -21,6 +21,8 @@ export type PriceRow = { where: string; time: number; symbol: string } & ({ pric
 /** What happened to a share when the row starts: new shares for an old one, and US dollars paid out for each. */
 type Shares = { split?: number; dividend?: number }
 
+type ReadFile = { name: string; rows: PriceRow[]; notes: string[]; areAtDates: boolean }
+
 const FIELDS = ['time', 'symbol', 'price', 'open', 'high', 'low', 'close', 'split', 'dividend', 'adjClose'] as const
 type Field = (typeof FIELDS)[number]
 type Column = { field: Field; index: number; symbol?: string | undefined }
@@ -44,10 +46,10 @@ const KLINES: Column[] = (['time', 'open', 'high', 'low', 'close'] as const).map
 
 /**
  * Reads prices or candles in CSV: of `ats tape record`, with a header of our own names, or as yfinance, Binance,
- * Alpaca, TradingView and investing.com export them. What a file does not say is never guessed. Returns its rows, and
- * notes on what was rounded. Throws TapeError.
+ * Alpaca, TradingView and investing.com export them. What a file does not say is never guessed. Returns its rows,
+ * notes on what was rounded, and whether it has prices whose times are the starts of days. Throws TapeError.
  */
-export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { rows: PriceRow[]; notes: string[] } {
+export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): ReadFile {
   const table = readTable(text, name)
   const { columns, data } = readHeader(
     table.map(({ cells }) => cells),
@@ -109,7 +111,8 @@ export function readPriceFile({ name, text, symbol, timeZone }: PriceFile): { ro
     )
   const notes =
     rounded === 0 ? [] : [`${name}: ${rounded} ${rounded === 1 ? 'price was' : 'prices were'} rounded to 8 decimals.`]
-  return { rows, notes }
+  const areAtDates = rows.some(row => 'price' in row) && lines.every(line => DAY_START.test(timeOf(line)))
+  return { name, rows, notes, areAtDates }
 }
 
 /** The longest part of a file that a message repeats. */
@@ -144,6 +147,7 @@ function refuseMalformedLines([first, ...others]: readonly Line[], data: number)
 }
 
 const DATE_ALONE = /^(?:\d{8}|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})$/
+const DAY_START = /^(?:\d{8}|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4})(?:[T ]00:00(?::00)?(?!:).*)?$/
 const CLOCK = /^(\d{1,2})(?::?(\d{2}))(?::?(\d{2}))?$/
 
 /**

@@ -59,6 +59,7 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
   const timed = read.map(({ rows }) => timeCandles(rows))
   const candles = withoutOverlaps(timed.flatMap(each => each.candles))
   const { symbols, steps, notes = [] } = toTape([...pricesOf(rows), ...candlesOf(candles, path)])
+  const early = read.filter(({ areAtDates }) => areAtDates && candles.length > 0).map(earlyNote)
   const changes = [...Map.groupBy(rows, ({ symbol }) => symbol).values()].flatMap(changesOf)
   const actions = actionsWithin(steps, changes)
   const replayed =
@@ -73,9 +74,12 @@ export function parseTape(files: readonly PriceFile[], path: CandlePath = 'natur
       const own = actions.filter(({ announcedWith }) => announcedWith === index).map(({ action }) => action)
       return own.length === 0 ? step : { ...step, actions: own }
     }),
-    notes: [...[...read, ...timed].flatMap(({ notes }) => notes), ...notes, ...replayed],
+    notes: [...[...read, ...timed].flatMap(({ notes }) => notes), ...early, ...notes, ...replayed],
   }
 }
+
+const earlyNote = ({ name }: { name: string }): string =>
+  `${name}: a price at a date is played when the day begins, before the candles of that day. If it is a close, write its time.`
 
 /** A change of what a token stands for: shares after it for each share before. */
 type Change = { symbol: string; time: number; growth: number }

@@ -59,8 +59,8 @@ const LINES: Record<string, number> = {
   devnet: 5_489,
   bench: 4_237,
   lab: 1_705,
-  rehearsal: 5_004,
-  test: 63_840,
+  rehearsal: 5_012,
+  test: 63_855,
   scripts: 6_932,
 }
 

@@ -176,6 +176,21 @@ Date,,,,,,,,
   })
 })
 
+it('a file of prices at dates, next to candles of others, has a note that a close of it is known a day early', () => {
+  const notesWith = (...times: string[]) => {
+    const closes = `Date,Close\n${times.map(time => `${time},1`).join('\n')}`
+    const files = [file(YFINANCE), file(closes, { name: 'spy.csv', symbol: 'SPY' })]
+    return parseTape(files.map(each => ({ ...each, timeZone: 'America/New_York' }))).notes?.join()
+  }
+  const note =
+    'spy.csv: a price at a date is played when the day begins, before the candles of that day. If it is a close, write its time.'
+  expect(notesWith('2025-02-13', '2025-02-14')).toContain(note)
+  expect(notesWith('2025-02-13 00:00:00-05:00', '2025-02-14 00:00:00-05:00')).toContain(note)
+  expect(notesWith('2025-02-13 16:00', '2025-02-14 16:00')).not.toContain('spy.csv')
+  const alone = file('Date,Close\n2025-02-13,1\n2025-02-14,2', { symbol: 'SPY', timeZone: 'UTC' })
+  expect(parseTape([alone]).notes).toEqual([])
+})
+
 describe('a file of prices that could be misread', () => {
   const own = { symbol: 'NVDA', timeZone: 'America/New_York' }
   const ROWS = [
