@@ -100,7 +100,7 @@ export function runProgram(
     )
     child.kill('SIGKILL')
   }, MINUTE_MS)
-  return new Promise((resolve, reject) =>
+  return new Promise<number>((resolve, reject) =>
     child
       .once('error', cause =>
         reject(
@@ -109,10 +109,9 @@ export function runProgram(
       )
       .once('exit', code => {
         process.off('exit', kill)
-        clearInterval(watch)
         resolve(code ?? 1)
       }),
-  )
+  ).finally(() => clearInterval(watch))
 }
 
 /**

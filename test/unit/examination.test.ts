@@ -311,7 +311,7 @@ it('a program that neither calls the service nor ends is stopped with a sentence
     response.end(JSON.stringify({ calls, refusals: {}, limits: {} }))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  vi.useFakeTimers({ toFake: ['setInterval'] })
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   const folder = mkdtempSync(join(tmpdir(), 'agent-trading-service-quiet-'))
   const [log, url] = [join(folder, 'log'), `http://127.0.0.1:${(server.address() as AddressInfo).port}`]
   const output = openSync(log, 'w')
@@ -337,6 +337,9 @@ it('a program that neither calls the service nor ends is stopped with a sentence
     isAwaited = true
     await pass(15)
     expect(await ended).toBe(1)
+    const unknown = { ...agent, program: { ...program, command: 'no-such-program' } }
+    await expect(runProgram(unknown, url, () => true)).rejects.toThrow('does not start')
+    expect(vi.getTimerCount()).toBe(0)
     expect(readFileSync(log, 'utf8')).toBe(
       'The agent "quiet.mjs" neither called the service nor ended for 15 minutes, so it was stopped. Let it call POST /rehearsal/advance once it has decided, and end when isOver is true.\n',
     )
