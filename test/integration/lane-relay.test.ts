@@ -146,7 +146,8 @@ describe('intents at the same time', () => {
     const countOf = (name: string) => node.requests.filter(method => method === name).length
     do {
       expect(await Promise.all((await relayOneByOne()).map(executionsOf))).toEqual(Array<bigint>(12).fill(1n))
-      expect(countOf('eth_getBlockReceipts')).toBeGreaterThan(0)
+      // A busy machine may make two blocks between two looks, whose receipts are one batch.
+      expect(node.requests.filter(method => method.includes('eth_getBlockReceipts'))).not.toEqual([])
       // On a busy machine, the first four stop waiting before the last one leaves, and others wait in their place.
     } while (countOf('eth_sendRawTransactionSync') > 4)
     expect(countOf('eth_sendRawTransactionSync')).toBe(4)

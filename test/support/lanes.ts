@@ -197,7 +197,7 @@ export async function relayUntilMined(
   const outcome = await vi.waitFor(
     async () => {
       const outcome = await executor.relay(request)
-      expect(outcome.state).toBe('mined')
+      expect(outcome).toMatchObject({ state: 'mined' })
       return outcome
     },
     { timeout: 240_000, interval: BLOCK_INTERVAL_MS },
