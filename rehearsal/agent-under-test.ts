@@ -60,7 +60,7 @@ export async function registerAgent(
 }
 
 const MINUTE_MS = 60_000
-/** A program for which the market waits is stopped after so many minutes without a call. A model may think for some. */
+/** How many minutes without a call end a program for which the market waits. A model may take several to answer. */
 const MAX_QUIET_MINUTES = 15
 
 /**
@@ -107,11 +107,11 @@ export function runProgram(
           new Error(`The agent "${program.name}" does not start: ${cause.message}. Check its command.`, { cause }),
         ),
       )
-      .once('exit', code => {
-        process.off('exit', kill)
-        resolve(code ?? 1)
-      }),
-  ).finally(() => clearInterval(watch))
+      .once('exit', code => resolve(code ?? 1)),
+  ).finally(() => {
+    clearInterval(watch)
+    process.off('exit', kill)
+  })
 }
 
 /**
