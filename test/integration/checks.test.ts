@@ -32,6 +32,7 @@ import {
 } from '../support/actors.ts'
 import type { Body } from '../support/body.ts'
 import { type MandateChanges, ownerOf, setMandate } from '../support/owner-calls.ts'
+import { whilePoolsStay } from '../support/still-pools.ts'
 import { call, callOverHttp, callOverMcp, deployment, type Input } from '../support/surfaces.ts'
 
 // The router accepts an intent exactly if every check of its quote passes. If not, it fails with the code of the first
@@ -536,10 +537,7 @@ describe('the checks of the trade policy', () => {
 
   it("the checks of the trade policy agree with the router while the pool's price is too far from the oracle's", async () => {
     const positionId = await openPosition(trader, open)
-    const maker = accounts.marketMaker.address
-    const value = await client.getBalance({ address: maker })
-    await testClient.setBalance({ address: maker, value: 0n }) // so that the pool does not follow
-    try {
+    await whilePoolsStay(async () => {
       await post('GOOGL', 289.1 * 1.04)
       const refused = { code: 'SPOT_PRICE_DEVIATION', bindingRule: 'spotPrice' }
       expect(await expectRefusal('submitAddIntent', { positionId, usdcAmount: '60' })).toEqual({
@@ -558,9 +556,7 @@ describe('the checks of the trade policy', () => {
       await post('GOOGL', 289.1 * 0.997)
       const add = await expectAgreement(trader, 'submitAddIntent', { positionId, usdcAmount: '60' })
       expect(add.status).toBe(201)
-    } finally {
-      await testClient.setBalance({ address: maker, value })
-    }
+    })
     await chain.setPrice('GOOGL', '289.1')
     await submit(trader, 'submitReduceIntent', { positionId, exitBps: '10000' })
   })
